@@ -1,0 +1,11 @@
+"""All addresses."""
+
+from django.contrib import admin
+from django.urls import include, path
+
+urlpatterns = [
+    path("", include("tickets.urls")),
+    path("", include("reminders.urls")),
+    path("", include("notifications.urls")),
+    path("admin/", admin.site.urls),
+]
