@@ -1,0 +1,79 @@
+"""Reading notices: always one's own, and only of tickets one may still open."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from django.db.models import F, Q, QuerySet
+
+from notifications.models import ReminderNotification, Why
+from notifications.services import Notice
+from tickets.states import STAFF
+
+INBOX_SIZE = 30
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InboxEntry:
+    """A notice as its owner sees it."""
+
+    id: int
+    team_name: str
+    team_slug: str
+    ticket_number: int
+    ticket_title: str
+    why: str
+    note: str
+    due_at: datetime
+    late: timedelta
+    created_at: datetime
+    read_at: datetime | None
+    handled_at: datetime | None
+
+    @property
+    def is_unread(self) -> bool:
+        return self.read_at is None and self.handled_at is None
+
+
+def _visible(user_id: int) -> QuerySet[ReminderNotification]:
+    """The person's notices of tickets they may still open: somebody who left a team reads nothing of it any more."""
+    return ReminderNotification.objects.filter(user=user_id).filter(
+        Q(
+            ticket__team__memberships__user=F("user"),
+            ticket__team__memberships__role__in=STAFF,
+        )
+        | Q(user__is_superuser=True)
+    )
+
+
+def unread_count(*, user_id: int) -> int:
+    """How many notices the person has neither read nor had handled for them."""
+    return _visible(user_id).filter(read_at__isnull=True, handled_at__isnull=True).count()
+
+
+def inbox(*, user_id: int) -> list[InboxEntry]:
+    """The person's latest 30 notices, newest first. One query."""
+    rows = _visible(user_id).select_related("ticket__team").order_by("-created_at", "-id")
+    return [
+        InboxEntry(
+            id=row.pk,
+            team_name=row.ticket.team.name,
+            team_slug=row.ticket.team.slug,
+            ticket_number=row.ticket.number,
+            ticket_title=row.ticket.title,
+            why=str(Why(row.why).label),
+            note=row.note,
+            due_at=row.due_at,
+            late=timedelta(milliseconds=row.late_ms),
+            created_at=row.created_at,
+            read_at=row.read_at,
+            handled_at=row.handled_at,
+        )
+        for row in rows[:INBOX_SIZE]
+    ]
+
+
+def notices(*, ids: Sequence[int]) -> list[Notice]:
+    """These notices as they are in the database, for whoever checks evidence."""
+    rows = ReminderNotification.objects.filter(pk__in=ids).order_by("id")
+    return [Notice(**row) for row in rows.values(*Notice.__slots__)]
