@@ -1,0 +1,57 @@
+"""The data folder: who may use it, and the secrets kept in it."""
+
+import fcntl
+import os
+import secrets
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+
+
+class FolderInUse(Exception):
+    """Another process works with the same data folder."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(
+            f"{path} is in use by another run. Stop that one, or choose another folder: HELPDESK_DATA=..."
+        )
+
+
+def data_folder() -> Path:
+    """Where `make run` keeps its data: `HELPDESK_DATA`, or `.local` in the checkout."""
+    return Path(os.environ.get("HELPDESK_DATA") or CHECKOUT / ".local").resolve()
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[Path]:
+    """Make the folder and keep everybody else out of it. The lock dies with the process that holds it.
+
+    Raises `FolderInUse`.
+    """
+    path.mkdir(parents=True, exist_ok=True)
+    with (path / "lock").open("a") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise FolderInUse(path) from None
+        yield path
+
+
+def secret(path: Path) -> str:
+    """The secret kept in this file, made on first use; nobody else on the machine can read it."""
+    if not path.exists():
+        new = path.with_suffix(".new")
+        with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+            file.write(secrets.token_urlsafe(48))
+        new.replace(path)  # Never half a secret, whenever this is interrupted.
+    return path.read_text()
+
+
+def forget(path: Path) -> None:
+    """Delete the folder and all in it. Raises `FolderInUse`."""
+    if path.exists():
+        with locked(path):
+            shutil.rmtree(path)
