@@ -13,6 +13,9 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "helpdesk.settings")
 
 from django.conf import settings  # noqa: E402  after the settings module is known
 
+from helpdesk import transport  # noqa: E402
+
+transport.install()
 app = Celery("helpdesk")
 app.conf.update(
     broker_url=settings.REDIS_URL,

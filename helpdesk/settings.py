@@ -202,8 +202,15 @@ LOGGING = {
     "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "events"}},
     "root": {"handlers": ["console"], "level": "WARNING"},
     "loggers": {
-        name: {"level": LOG_LEVEL}
-        for name in ("helpdesk", "tickets", "reminders", "notifications", "celery", "django")
+        **{
+            name: {"level": LOG_LEVEL}
+            for name in ("helpdesk", "tickets", "reminders", "notifications", "celery", "django")
+        },
+        # A line for every tick of beat and every message says nothing that the events do not.
+        **{
+            name: {"level": "WARNING"}
+            for name in ("celery.beat", "celery.app.trace", "celery.worker.strategy")
+        },
     },
 }
 structlog.configure(

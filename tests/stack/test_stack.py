@@ -157,6 +157,8 @@ def notices_blocked() -> Iterator[None]:
 
 def blocked_session() -> int | None:
     with connection.cursor() as cursor:
+        # Inside a transaction the view would not change otherwise.
+        cursor.execute("SELECT pg_stat_clear_snapshot()")
         cursor.execute(
             "SELECT pid FROM pg_stat_activity WHERE datname = current_database()"
             " AND wait_event_type = 'Lock' AND query LIKE 'INSERT INTO%notifications_rem%'"
