@@ -23,7 +23,8 @@ class ForgetfulQoS(redis.QoS):
         except Exception as error:  # noqa: BLE001  whatever it is: closing a dead connection must not fail
             log.warning("broker.held_messages_forgotten: %s", error)
             # Kombu insists that nothing is left once it has tried.
-            self._delivered.clear()
+            if self._delivered is not None:
+                self._delivered.clear()
 
 
 class Channel(redis.Channel):

@@ -12,14 +12,19 @@ class Why(models.TextChoices):
     """Why this person got it."""
 
     ASSIGNEE = "ASSIGNEE", _("You are responsible for this ticket.")
-    TEAM_ADMIN = "TEAM_ADMIN", _("Nobody is responsible for this ticket and you administer the team.")
+    TEAM_ADMIN = (
+        "TEAM_ADMIN",
+        _("Nobody is responsible for this ticket and you administer the team."),
+    )
 
 
 class ReminderNotification(models.Model):
     """One reminder for one person. Keeps ids and values; the words are made when it is shown."""
 
     ticket = models.ForeignKey("tickets.Ticket", models.PROTECT, related_name="+", db_index=False)
-    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.PROTECT, related_name="+", db_index=False)
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.PROTECT, related_name="+", db_index=False
+    )
     reminder_revision = models.PositiveIntegerField()
     why = models.CharField(max_length=10, choices=Why.choices)
     note = models.CharField(max_length=200, blank=True)
@@ -37,7 +42,8 @@ class ReminderNotification(models.Model):
         constraints: ClassVar = [
             # Also serves "the notices of this ticket and revision".
             models.UniqueConstraint(
-                fields=["ticket", "reminder_revision", "user"], name="one_notice_per_intent_and_person"
+                fields=["ticket", "reminder_revision", "user"],
+                name="one_notice_per_intent_and_person",
             ),
             models.CheckConstraint(condition=Q(why__in=Why.values), name="notice_why_known"),
         ]

@@ -1,16 +1,28 @@
 """Reading notices: always one's own, and only of tickets one may still open."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from django.db.models import F, Q, QuerySet
 
 from notifications.models import ReminderNotification, Why
-from notifications.services import Notice
 from tickets.states import STAFF
 
 INBOX_SIZE = 30
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Notice:
+    """A delivered notice: the columns that never change."""
+
+    id: int
+    ticket_id: int
+    user_id: int
+    reminder_revision: int
+    why: str
+    due_at: datetime
+    created_at: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,5 +87,20 @@ def inbox(*, user_id: int) -> list[InboxEntry]:
 
 def notices(*, ids: Sequence[int]) -> list[Notice]:
     """These notices as they are in the database, for whoever checks evidence."""
-    rows = ReminderNotification.objects.filter(pk__in=ids).order_by("id")
-    return [Notice(**row) for row in rows.values(*Notice.__slots__)]
+    return _as_notices(ReminderNotification.objects.filter(pk__in=ids))
+
+
+def notices_for(revisions: Mapping[int, int]) -> list[Notice]:
+    """All notices of these tickets for the given revision of each. One query."""
+    rows = ReminderNotification.objects.filter(
+        ticket__in=revisions, reminder_revision__in=set(revisions.values())
+    )
+    return [
+        notice
+        for notice in _as_notices(rows)
+        if notice.reminder_revision == revisions[notice.ticket_id]
+    ]
+
+
+def _as_notices(rows: QuerySet[ReminderNotification]) -> list[Notice]:
+    return [Notice(**row) for row in rows.order_by("id").values(*Notice.__slots__)]

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-
 from helpdesk.clock import database_now
 from helpdesk.errors import NotFound
 from notifications.models import ReminderNotification
+from notifications.selectors import Notice, notices_for
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,19 +22,6 @@ class Delivery:
     note: str
     due_at: datetime
     late_ms: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Notice:
-    """A delivered notice: the columns that never change."""
-
-    id: int
-    ticket_id: int
-    user_id: int
-    reminder_revision: int
-    why: str
-    due_at: datetime
-    created_at: datetime
 
 
 def deliver(deliveries: Sequence[Delivery], *, now: datetime) -> dict[int, list[Notice]]:
@@ -61,14 +48,9 @@ def deliver(deliveries: Sequence[Delivery], *, now: datetime) -> dict[int, list[
         ignore_conflicts=True,
         batch_size=5_000,
     )
-    wanted = {each.ticket_id: each.reminder_revision for each in deliveries}
     delivered: dict[int, list[Notice]] = defaultdict(list)
-    rows = ReminderNotification.objects.filter(
-        ticket__in=wanted, reminder_revision__in=set(wanted.values())
-    ).order_by("id")
-    for row in rows.values(*Notice.__slots__):
-        if row["reminder_revision"] == wanted[row["ticket_id"]]:
-            delivered[row["ticket_id"]].append(Notice(**row))
+    for notice in notices_for({each.ticket_id: each.reminder_revision for each in deliveries}):
+        delivered[notice.ticket_id].append(notice)
     return dict(delivered)
 
 

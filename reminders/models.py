@@ -26,7 +26,9 @@ class Task(models.Model):
     ticket = models.ForeignKey("tickets.Ticket", models.PROTECT, related_name="+", db_index=False)
     reminder_revision = models.PositiveIntegerField()
     # Who asked for the work. Never decides who is notified.
-    owner = models.ForeignKey(settings.AUTH_USER_MODEL, models.PROTECT, related_name="+", db_index=False)
+    owner = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.PROTECT, related_name="+", db_index=False
+    )
     run = models.PositiveIntegerField(default=1)
     status = models.CharField(
         _("status"), max_length=9, choices=TaskStatus.choices, default=TaskStatus.WAITING
@@ -118,7 +120,12 @@ class TaskTransition(models.Model):
     detail = models.TextField(blank=True)
     # Null when the system acted.
     actor = models.ForeignKey(
-        settings.AUTH_USER_MODEL, models.PROTECT, null=True, blank=True, related_name="+", db_index=False
+        settings.AUTH_USER_MODEL,
+        models.PROTECT,
+        null=True,
+        blank=True,
+        related_name="+",
+        db_index=False,
     )
     at = models.DateTimeField()
 
@@ -130,7 +137,9 @@ class TaskTransition(models.Model):
             models.CheckConstraint(
                 condition=Q(to_status__in=TaskStatus.values), name="transition_status_known"
             ),
-            models.CheckConstraint(condition=Q(cause__in=Cause.values), name="transition_cause_known"),
+            models.CheckConstraint(
+                condition=Q(cause__in=Cause.values), name="transition_cause_known"
+            ),
         ]
 
     def __str__(self) -> str:

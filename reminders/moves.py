@@ -49,7 +49,7 @@ WITH hint AS (
 ), claimed AS (
     UPDATE reminders_task AS task
     SET status = 'RUNNING', execution_id = %(lease)s, started_at = clock_timestamp(),
-        lease_expires_at = clock_timestamp() + %(ttl)s
+        lease_expires_at = clock_timestamp() + %(ttl)s::interval
     FROM mine WHERE task.id = mine.id
     RETURNING task.id, task.run, mine.was, task.started_at
 )
@@ -77,10 +77,10 @@ def claim(
                 "runs": [run for _id, run in hints],
                 "team": team_id,
                 "lease": lease,
-                "ttl": ttl,
+                "ttl": f"{ttl.total_seconds()} seconds",
             },
         )
-        return cursor.rowcount
+        return int(cursor.rowcount)
 
 
 _MOVE = """
@@ -148,4 +148,4 @@ def move(moves: Sequence[Move], *, now: datetime, actor_id: int | None = None) -
                 "actor": actor_id,
             },
         )
-        return cursor.rowcount
+        return int(cursor.rowcount)

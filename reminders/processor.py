@@ -88,7 +88,7 @@ def settle(*, team_id: int, task_ids: Sequence[int], lease: uuid.UUID) -> None:
         except LeaseLost:
             if ours := list(_held(part, lease).values_list("id", flat=True)):
                 pending.append(ours)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001  whatever it is, it is counted and logged
             if len(part) == 1:
                 _count_attempt(part[0], lease, error)
             else:
@@ -139,17 +139,18 @@ def _look_again(
     """Gate 2: which tasks still stand for the ticket's present intent and are due. The others end or wait."""
     tickets = Ticket.objects.in_bulk({task.ticket_id for task in tasks})
     sent = set(
-        TicketEvent.objects.filter(
-            ticket__in=tickets, kind=EventKind.TIMEOUT_REMINDED
-        ).values_list("ticket_id", "reminder_revision")
+        TicketEvent.objects.filter(ticket__in=tickets, kind=EventKind.TIMEOUT_REMINDED).values_list(
+            "ticket_id", "reminder_revision"
+        )
     )
     firings: list[_Firing] = []
     steps: list[Move] = []
     for task in tasks:
         ticket = tickets.get(task.ticket_id)
         if ticket is None or ticket.team_id != team_id:
-            reason = SkipReason.TICKET_MISSING
-            steps.append(skipped(task, reason, ticket_version=None, revision=None))
+            steps.append(
+                skipped(task, SkipReason.TICKET_MISSING, ticket_version=None, revision=None)
+            )
         elif reason := _obsolete(task, ticket, sent):
             steps.append(
                 skipped(
@@ -292,7 +293,9 @@ def _count_attempt(task_id: int, lease: uuid.UUID, error: Exception) -> None:
 def backoff(attempts: int) -> timedelta:
     """The wait after that many failures: doubled each time, up to a cap."""
     doublings = min(attempts - 1, 20)  # Far beyond the cap; more would overflow a timedelta.
-    return min(settings.REMINDER_BACKOFF * 2**doublings, settings.REMINDER_BACKOFF_CAP)
+    first: timedelta = settings.REMINDER_BACKOFF
+    cap: timedelta = settings.REMINDER_BACKOFF_CAP
+    return min(first * (1 << doublings), cap)
 
 
 def milliseconds(duration: timedelta) -> int:
@@ -302,8 +305,11 @@ def milliseconds(duration: timedelta) -> int:
 def _log_outcome(team_id: int, steps: Sequence[Move]) -> None:
     for step in steps:
         proof = step.evidence or {}
+        event = (
+            f"reminder.{step.cause.lower()}"  # reminder.fired, reminder.skipped, reminder.not_due
+        )
         log.info(
-            f"reminder.{step.cause.lower()}",
+            event,
             task=step.task.pk,
             run=step.task.run,
             team=team_id,

@@ -2,7 +2,6 @@
 
 from datetime import datetime
 
-
 from notifications import services as notices
 from reminders import evidence, outbox
 from reminders.models import Task, TaskTransition
@@ -10,7 +9,6 @@ from reminders.moves import Move, move
 from reminders.states import ACTIVE, Cause, SkipReason, TaskKind, TaskStatus
 from tickets.locks import Actor, require_team_lock
 from tickets.models import Ticket
-
 
 # After these the notices in people's bells have nothing left to ask for.
 _HANDLED = {SkipReason.RESOLVED, SkipReason.CLOSED}

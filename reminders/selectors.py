@@ -59,7 +59,9 @@ class TaskRow:
         return self.status in ACTIVE
 
 
-def task_list(*, team_id: int, status: str = "", before: int | None = None, limit: int = 50) -> list[TaskRow]:
+def task_list(
+    *, team_id: int, status: str = "", before: int | None = None, limit: int = 50
+) -> list[TaskRow]:
     """A team's tasks, newest first, one page of `limit`; `before` is the last id of the page before. One query."""
     wanted = Q(team=team_id)
     if status:
@@ -147,7 +149,7 @@ def is_proven(*, task_id: int) -> bool:
     if event is None:
         return False
     rows = notices(ids=proof["notifications"])
-    return evidence.firing_checksum(event, rows) == proof["checksum"]
+    return bool(evidence.firing_checksum(event, rows) == proof["checksum"])
 
 
 def _tasks(wanted: Q) -> QuerySet[Task]:

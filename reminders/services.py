@@ -44,6 +44,8 @@ def retry_task(*, team_id: int, task_id: int, actor_id: int) -> int:
             outbox.publish_on_commit([outbox.hint(task)], now=now)
     except IntegrityError as error:
         if violates(error, "one_active_task_per_intent"):
-            raise InvalidTransition(_("Another task for this reminder is already active.")) from error
+            raise InvalidTransition(
+                _("Another task for this reminder is already active.")
+            ) from error
         raise
     return task.run

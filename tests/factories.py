@@ -79,6 +79,4 @@ def active_task(ticket: Ticket) -> Task:
 
 def run(*tasks: Task) -> None:
     """Process these tasks of one team as one message would."""
-    processor.process(
-        team_id=tasks[0].team_id, hints=[(task.pk, task.run) for task in tasks]
-    )
+    processor.process(team_id=tasks[0].team_id, hints=[(task.pk, task.run) for task in tasks])

@@ -18,10 +18,12 @@ SYSTEM_NAME: Final = "system"
 _BATCH: Final = 1000
 
 
-def record_creation(*, ticket: Ticket, actor: Actor, now: datetime, data: Mapping[str, Any]) -> None:
+def record_creation(
+    *, ticket: Ticket, actor: Actor, now: datetime, data: Mapping[str, Any]
+) -> None:
     """The event of version 0."""
     require_team_lock(ticket.team_id)
-    _event(ticket, EventKind.CREATED, actor, now, "", data).save(force_insert=True)
+    _event(ticket, EventKind.CREATED, actor, now, data=data).save(force_insert=True)
 
 
 def record_change(
@@ -39,7 +41,7 @@ def record_change(
     ticket.version += 1
     ticket.updated_at = now
     ticket.save(update_fields=[*changed, "version", "updated_at"])
-    event = _event(ticket, kind, actor, now, reason, data or {})
+    event = _event(ticket, kind, actor, now, reason=reason, data=data or {})
     event.save(force_insert=True)
     return event
 
@@ -69,7 +71,7 @@ def record_changes(
         version=models.F("version") + 1, updated_at=now, **(changed or {})
     )
     return TicketEvent.objects.bulk_create(
-        [_event(ticket, kind, actor, now, "", data[ticket.pk]) for ticket in tickets],
+        [_event(ticket, kind, actor, now, data=data[ticket.pk]) for ticket in tickets],
         batch_size=_BATCH,
     )
 
@@ -79,8 +81,9 @@ def _event(
     kind: EventKind,
     actor: Actor | None,
     now: datetime,
-    reason: str,
+    *,
     data: Mapping[str, Any],
+    reason: str = "",
 ) -> TicketEvent:
     return TicketEvent(
         ticket=ticket,

@@ -16,6 +16,7 @@ from django.contrib.auth.models import AbstractUser
 from django.core.exceptions import ValidationError
 from django.db import models
 from django.db.models import F, Q
+from django.db.models.functions import Now
 from django.utils.translation import gettext_lazy as _
 
 from tickets.states import EventKind, Priority, Role, Status
@@ -52,7 +53,7 @@ class Team(models.Model):
     slug = models.SlugField(_("short name"), max_length=50, unique=True)
     # Counted up under the team lock, so numbers have no gaps and no repeats.
     last_ticket_number = models.PositiveIntegerField(default=0, editable=False)
-    created_at = models.DateTimeField(editable=False, db_default=models.functions.Now())
+    created_at = models.DateTimeField(editable=False, db_default=Now())
 
     class Meta:
         verbose_name = _("team")
@@ -69,7 +70,7 @@ class Membership(models.Model):
     team = models.ForeignKey(Team, models.PROTECT, related_name="memberships", db_index=False)
     user = models.ForeignKey(settings.AUTH_USER_MODEL, models.PROTECT, related_name="memberships")
     role = models.CharField(_("role"), max_length=10, choices=Role.choices)
-    created_at = models.DateTimeField(editable=False, db_default=models.functions.Now())
+    created_at = models.DateTimeField(editable=False, db_default=Now())
 
     class Meta:
         verbose_name = _("membership")
@@ -103,7 +104,9 @@ class Ticket(models.Model):
     priority = models.CharField(
         _("priority"), max_length=8, choices=Priority.choices, default=Priority.NORMAL
     )
-    creator = models.ForeignKey(settings.AUTH_USER_MODEL, models.PROTECT, related_name="+", db_index=False)
+    creator = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.PROTECT, related_name="+", db_index=False
+    )
     assignee = models.ForeignKey(
         Membership, models.PROTECT, null=True, blank=True, related_name="assigned_tickets"
     )
@@ -113,7 +116,12 @@ class Ticket(models.Model):
     reminder_note = models.CharField(max_length=200, blank=True)
     # Who asked for the present due time; null for the default deadline of a new ticket.
     reminder_set_by = models.ForeignKey(
-        settings.AUTH_USER_MODEL, models.PROTECT, null=True, blank=True, related_name="+", db_index=False
+        settings.AUTH_USER_MODEL,
+        models.PROTECT,
+        null=True,
+        blank=True,
+        related_name="+",
+        db_index=False,
     )
     resolved_at = models.DateTimeField(null=True, blank=True)
     closed_at = models.DateTimeField(null=True, blank=True)
@@ -136,9 +144,7 @@ class Ticket(models.Model):
                 name="ticket_due_only_while_active",
             ),
             models.CheckConstraint(
-                condition=Q(
-                    resolved_at__isnull=False, status__in=[Status.RESOLVED, Status.CLOSED]
-                )
+                condition=Q(resolved_at__isnull=False, status__in=[Status.RESOLVED, Status.CLOSED])
                 | Q(resolved_at__isnull=True, status__in=[Status.OPEN, Status.IN_PROGRESS]),
                 name="ticket_resolved_at_with_status",
             ),
@@ -150,15 +156,15 @@ class Ticket(models.Model):
         ]
         indexes: ClassVar = [
             # The list of a team, last activity first: selectors.ticket_list().
-            models.Index(F("team"), F("updated_at").desc(), F("id").desc(), name="ticket_by_activity"),
+            models.Index(
+                F("team"), F("updated_at").desc(), F("id").desc(), name="ticket_by_activity"
+            ),
             # "Overdue" and "due" in the list: few rows have a due time, whatever is stored.
             models.Index(
                 fields=["team", "due_at"], condition=Q(due_at__isnull=False), name="ticket_by_due"
             ),
             # A customer's own tickets.
-            models.Index(
-                F("creator"), F("team"), F("number").desc(), name="ticket_by_creator"
-            ),
+            models.Index(F("creator"), F("team"), F("number").desc(), name="ticket_by_creator"),
         ]
 
     def __str__(self) -> str:
@@ -173,7 +179,9 @@ class Comment(models.Model):
     """A public reply or an internal note."""
 
     ticket = models.ForeignKey(Ticket, models.PROTECT, related_name="comments")
-    author = models.ForeignKey(settings.AUTH_USER_MODEL, models.PROTECT, related_name="+", db_index=False)
+    author = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.PROTECT, related_name="+", db_index=False
+    )
     body = models.TextField(_("text"))
     internal = models.BooleanField(_("internal"), default=False)
     created_at = models.DateTimeField()
@@ -200,7 +208,12 @@ class TicketEvent(models.Model):
     reminder_revision = models.PositiveIntegerField()
     # Null when the system acted; the name is kept as it was.
     actor = models.ForeignKey(
-        settings.AUTH_USER_MODEL, models.PROTECT, null=True, blank=True, related_name="+", db_index=False
+        settings.AUTH_USER_MODEL,
+        models.PROTECT,
+        null=True,
+        blank=True,
+        related_name="+",
+        db_index=False,
     )
     actor_name = models.CharField(max_length=300)
     reason = models.TextField(blank=True)

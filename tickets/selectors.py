@@ -77,9 +77,7 @@ class TicketFilter:
     overdue: bool = False
 
 
-def ticket_list(
-    *, viewer: Viewer, wanted: TicketFilter, now: datetime
-) -> QuerySet[Ticket]:
+def ticket_list(*, viewer: Viewer, wanted: TicketFilter, now: datetime) -> QuerySet[Ticket]:
     """The visible tickets that match, last activity first. Due exactly now is overdue.
 
     Customers filter by status alone: who is responsible and when is for staff.

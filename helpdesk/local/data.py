@@ -43,11 +43,16 @@ def locked(path: Path) -> Iterator[Path]:
 def secret(path: Path) -> str:
     """The secret kept in this file, made on first use; nobody else on the machine can read it."""
     if not path.exists():
-        new = path.with_suffix(".new")
-        with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
-            file.write(secrets.token_urlsafe(48))
-        new.replace(path)  # Never half a secret, whenever this is interrupted.
+        write_private(path, secrets.token_urlsafe(48))
     return path.read_text()
+
+
+def write_private(path: Path, text: str) -> None:
+    """Write a file that only its owner can read; whole or not at all, whenever this is interrupted."""
+    new = path.with_suffix(".new")
+    with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+        file.write(text)
+    new.replace(path)
 
 
 def forget(path: Path) -> None:

@@ -1,12 +1,13 @@
 """`make run`: web, worker and beat as children of one command, with readable logs and a clean end."""
 
+import json
 import os
 import signal
 import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from queue import Empty, SimpleQueue
@@ -14,10 +15,19 @@ from threading import Thread
 from time import monotonic
 from types import FrameType
 
-from helpdesk.local.data import CHECKOUT, locked, secret
+from helpdesk.local.data import (
+    CHECKOUT,
+    FolderInUse,
+    data_folder,
+    locked,
+    secret,
+    write_private,
+)
 from helpdesk.local.servers import Postgres, Valkey, dying_with_parent
 
 READY_TIMEOUT = 60.0
+# Where a command finds the servers of a helpdesk that is running.
+ADDRESSES = "addresses.json"
 GRACE = 20.0  # Seconds a child has to end by itself; a worker may be in the middle of a set.
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -45,8 +55,6 @@ class Process:
 
 def run() -> None:
     """Run everything until a signal. Raises `CannotRun`, `FolderInUse` or `ServerError` with one clear message."""
-    from helpdesk.local.data import data_folder
-
     port = web_port()
     require_free(port)
     with locked(data_folder()) as data, environment(data) as env:
@@ -88,6 +96,9 @@ def environment(data: Path, *, fast: bool = False) -> Iterator[dict[str, str]]:
             env["REDIS_URL"] = stack.enter_context(Valkey(data / "valkey")).url
         if "SECRET_KEY" not in env:
             env["SECRET_KEY"] = secret(data / "secret-key")
+        addresses = {name: env[name] for name in ("DATABASE_URL", "REDIS_URL", "SECRET_KEY")}
+        write_private(data / ADDRESSES, json.dumps(addresses))
+        stack.callback((data / ADDRESSES).unlink)
         yield env
 
 
@@ -167,7 +178,7 @@ class Supervisor:
             stderr=subprocess.STDOUT,
             # A session of its own: Ctrl-C comes to us, and we end the children in order.
             start_new_session=True,
-            preexec_fn=dying_with_parent(signal.SIGTERM),
+            preexec_fn=dying_with_parent(signal.SIGTERM),  # noqa: PLW1509  prctl alone, looked up before
         )
         self._children[process.name] = child
         reader = Thread(target=self._print, args=(process.name, child), daemon=True)
@@ -214,10 +225,8 @@ class Supervisor:
                     if self._impatient():
                         break
             # Also what it has forked and not waited for.
-            try:
+            with suppress(ProcessLookupError):
                 os.killpg(child.pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
             child.wait()
         for reader in self._readers:
             reader.join(timeout=2)
@@ -232,14 +241,28 @@ class Supervisor:
 
 
 def with_servers(command: Sequence[str], data: Path, *, fast: bool) -> int:
-    """Run a command with the servers of this data folder. Returns its exit status."""
-    with locked(data), environment(data, fast=fast) as env:
-        child = subprocess.Popen(command, env=env, preexec_fn=dying_with_parent(signal.SIGTERM))
-        # Ctrl-C reaches the command by itself; what comes to us alone is handed on.
-        signal.signal(signal.SIGINT, lambda *_: None)
-        for number in (signal.SIGTERM, signal.SIGHUP):
-            signal.signal(number, lambda number, _frame: child.send_signal(number))
-        return child.wait()
+    """Run a command with the servers of this data folder, started for it or running already. Returns its exit status."""
+    try:
+        with locked(data), environment(data, fast=fast) as env:
+            return _obey(command, env)
+    except FolderInUse:
+        if not (data / ADDRESSES).exists():
+            raise
+        return _obey(command, {**os.environ, **json.loads((data / ADDRESSES).read_text())})
+
+
+def _obey(command: Sequence[str], env: Mapping[str, str]) -> int:
+    """Run the command as if it had been called itself: signals reach it, its exit status is ours."""
+    child = subprocess.Popen(
+        command,
+        env=env,
+        preexec_fn=dying_with_parent(signal.SIGTERM),  # noqa: PLW1509  as above
+    )
+    # Ctrl-C reaches it by itself, through the terminal; what comes to us alone is handed on.
+    signal.signal(signal.SIGINT, lambda *_: None)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda number, _frame: child.send_signal(number))
+    return child.wait()
 
 
 def _do(command: Sequence[str], env: Mapping[str, str]) -> None:

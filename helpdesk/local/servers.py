@@ -89,7 +89,7 @@ class Server:
                 cwd=self.folder,
                 # Its own session: Ctrl-C in the terminal must not end it before its clients.
                 start_new_session=True,
-                preexec_fn=dying_with_parent(self.stop_signal),
+                preexec_fn=dying_with_parent(self.stop_signal),  # noqa: PLW1509  prctl alone
                 **self._identity(),  # type: ignore[call-overload]
             )
         deadline = monotonic() + START_TIMEOUT

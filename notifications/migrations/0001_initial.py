@@ -6,35 +6,88 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     initial = True
 
     dependencies = [
-        ('tickets', '0001_initial'),
+        ("tickets", "0001_initial"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
     operations = [
         migrations.CreateModel(
-            name='ReminderNotification',
+            name="ReminderNotification",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('reminder_revision', models.PositiveIntegerField()),
-                ('why', models.CharField(choices=[('ASSIGNEE', 'You are responsible for this ticket.'), ('TEAM_ADMIN', 'Nobody is responsible for this ticket and you administer the team.')], max_length=10)),
-                ('note', models.CharField(blank=True, max_length=200)),
-                ('due_at', models.DateTimeField()),
-                ('late_ms', models.PositiveBigIntegerField()),
-                ('created_at', models.DateTimeField()),
-                ('read_at', models.DateTimeField(blank=True, null=True)),
-                ('handled_at', models.DateTimeField(blank=True, null=True)),
-                ('ticket', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='tickets.ticket')),
-                ('user', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to=settings.AUTH_USER_MODEL)),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("reminder_revision", models.PositiveIntegerField()),
+                (
+                    "why",
+                    models.CharField(
+                        choices=[
+                            ("ASSIGNEE", "You are responsible for this ticket."),
+                            (
+                                "TEAM_ADMIN",
+                                "Nobody is responsible for this ticket and you administer the team.",
+                            ),
+                        ],
+                        max_length=10,
+                    ),
+                ),
+                ("note", models.CharField(blank=True, max_length=200)),
+                ("due_at", models.DateTimeField()),
+                ("late_ms", models.PositiveBigIntegerField()),
+                ("created_at", models.DateTimeField()),
+                ("read_at", models.DateTimeField(blank=True, null=True)),
+                ("handled_at", models.DateTimeField(blank=True, null=True)),
+                (
+                    "ticket",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="tickets.ticket",
+                    ),
+                ),
+                (
+                    "user",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
             ],
             options={
-                'verbose_name': 'reminder notification',
-                'verbose_name_plural': 'reminder notifications',
-                'indexes': [models.Index(models.F('user'), models.OrderBy(models.F('created_at'), descending=True), models.OrderBy(models.F('id'), descending=True), name='notice_inbox'), models.Index(condition=models.Q(('handled_at__isnull', True), ('read_at__isnull', True)), fields=['user'], name='notice_unread')],
-                'constraints': [models.UniqueConstraint(fields=('ticket', 'reminder_revision', 'user'), name='one_notice_per_intent_and_person'), models.CheckConstraint(condition=models.Q(('why__in', ['ASSIGNEE', 'TEAM_ADMIN'])), name='notice_why_known')],
+                "verbose_name": "reminder notification",
+                "verbose_name_plural": "reminder notifications",
+                "indexes": [
+                    models.Index(
+                        models.F("user"),
+                        models.OrderBy(models.F("created_at"), descending=True),
+                        models.OrderBy(models.F("id"), descending=True),
+                        name="notice_inbox",
+                    ),
+                    models.Index(
+                        condition=models.Q(("handled_at__isnull", True), ("read_at__isnull", True)),
+                        fields=["user"],
+                        name="notice_unread",
+                    ),
+                ],
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("ticket", "reminder_revision", "user"),
+                        name="one_notice_per_intent_and_person",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(("why__in", ["ASSIGNEE", "TEAM_ADMIN"])),
+                        name="notice_why_known",
+                    ),
+                ],
             },
         ),
     ]

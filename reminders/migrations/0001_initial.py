@@ -6,115 +6,305 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     initial = True
 
     dependencies = [
-        ('tickets', '0001_initial'),
+        ("tickets", "0001_initial"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
     operations = [
         migrations.CreateModel(
-            name='Task',
+            name="Task",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('kind', models.CharField(choices=[('REMINDER', 'Reminder')], default='REMINDER', max_length=16)),
-                ('reminder_revision', models.PositiveIntegerField()),
-                ('run', models.PositiveIntegerField(default=1)),
-                ('status', models.CharField(choices=[('WAITING', 'Waiting'), ('RUNNING', 'Running'), ('COMPLETED', 'Completed'), ('FAILED', 'Failed')], default='WAITING', max_length=9, verbose_name='status')),
-                ('due_at', models.DateTimeField(null=True, verbose_name='due')),
-                ('available_at', models.DateTimeField(null=True)),
-                ('execution_id', models.UUIDField(blank=True, null=True)),
-                ('lease_expires_at', models.DateTimeField(blank=True, null=True)),
-                ('attempts', models.PositiveSmallIntegerField(default=0, verbose_name='attempts')),
-                ('last_error', models.TextField(blank=True, verbose_name='last error')),
-                ('progress', models.PositiveSmallIntegerField(default=0, verbose_name='progress')),
-                ('result_summary', models.TextField(blank=True, verbose_name='result')),
-                ('evidence', models.JSONField(blank=True, null=True)),
-                ('dispatched_at', models.DateTimeField(blank=True, null=True)),
-                ('created_at', models.DateTimeField()),
-                ('started_at', models.DateTimeField(blank=True, null=True)),
-                ('finished_at', models.DateTimeField(blank=True, null=True)),
-                ('owner', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to=settings.AUTH_USER_MODEL)),
-                ('team', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='tickets.team')),
-                ('ticket', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='tickets.ticket')),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                (
+                    "kind",
+                    models.CharField(
+                        choices=[("REMINDER", "Reminder")], default="REMINDER", max_length=16
+                    ),
+                ),
+                ("reminder_revision", models.PositiveIntegerField()),
+                ("run", models.PositiveIntegerField(default=1)),
+                (
+                    "status",
+                    models.CharField(
+                        choices=[
+                            ("WAITING", "Waiting"),
+                            ("RUNNING", "Running"),
+                            ("COMPLETED", "Completed"),
+                            ("FAILED", "Failed"),
+                        ],
+                        default="WAITING",
+                        max_length=9,
+                        verbose_name="status",
+                    ),
+                ),
+                ("due_at", models.DateTimeField(null=True, verbose_name="due")),
+                ("available_at", models.DateTimeField(null=True)),
+                ("execution_id", models.UUIDField(blank=True, null=True)),
+                ("lease_expires_at", models.DateTimeField(blank=True, null=True)),
+                ("attempts", models.PositiveSmallIntegerField(default=0, verbose_name="attempts")),
+                ("last_error", models.TextField(blank=True, verbose_name="last error")),
+                ("progress", models.PositiveSmallIntegerField(default=0, verbose_name="progress")),
+                ("result_summary", models.TextField(blank=True, verbose_name="result")),
+                ("evidence", models.JSONField(blank=True, null=True)),
+                ("dispatched_at", models.DateTimeField(blank=True, null=True)),
+                ("created_at", models.DateTimeField()),
+                ("started_at", models.DateTimeField(blank=True, null=True)),
+                ("finished_at", models.DateTimeField(blank=True, null=True)),
+                (
+                    "owner",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                (
+                    "team",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="tickets.team",
+                    ),
+                ),
+                (
+                    "ticket",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="tickets.ticket",
+                    ),
+                ),
             ],
             options={
-                'verbose_name': 'task',
-                'verbose_name_plural': 'tasks',
+                "verbose_name": "task",
+                "verbose_name_plural": "tasks",
             },
         ),
         migrations.CreateModel(
-            name='TaskTransition',
+            name="TaskTransition",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('run', models.PositiveIntegerField()),
-                ('execution_id', models.UUIDField(null=True)),
-                ('from_status', models.CharField(choices=[('WAITING', 'Waiting'), ('RUNNING', 'Running'), ('COMPLETED', 'Completed'), ('FAILED', 'Failed')], max_length=9, null=True)),
-                ('to_status', models.CharField(choices=[('WAITING', 'Waiting'), ('RUNNING', 'Running'), ('COMPLETED', 'Completed'), ('FAILED', 'Failed')], max_length=9)),
-                ('cause', models.CharField(choices=[('PLANNED', 'Planned'), ('CLAIMED', 'Claimed by a worker'), ('TAKEN_OVER', 'Taken over by another worker'), ('NOT_DUE', 'Called before it was due'), ('FIRED', 'Reminder sent'), ('SKIPPED', 'Skipped'), ('ATTEMPT_FAILED', 'Attempt failed'), ('GAVE_UP', 'Gave up after the last attempt'), ('LEASE_EXPIRED', 'Lease expired'), ('RETRIED', 'Retried by a person')], max_length=16)),
-                ('detail', models.TextField(blank=True)),
-                ('at', models.DateTimeField()),
-                ('actor', models.ForeignKey(blank=True, db_index=False, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to=settings.AUTH_USER_MODEL)),
-                ('task', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='transitions', to='reminders.task')),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("run", models.PositiveIntegerField()),
+                ("execution_id", models.UUIDField(null=True)),
+                (
+                    "from_status",
+                    models.CharField(
+                        choices=[
+                            ("WAITING", "Waiting"),
+                            ("RUNNING", "Running"),
+                            ("COMPLETED", "Completed"),
+                            ("FAILED", "Failed"),
+                        ],
+                        max_length=9,
+                        null=True,
+                    ),
+                ),
+                (
+                    "to_status",
+                    models.CharField(
+                        choices=[
+                            ("WAITING", "Waiting"),
+                            ("RUNNING", "Running"),
+                            ("COMPLETED", "Completed"),
+                            ("FAILED", "Failed"),
+                        ],
+                        max_length=9,
+                    ),
+                ),
+                (
+                    "cause",
+                    models.CharField(
+                        choices=[
+                            ("PLANNED", "Planned"),
+                            ("CLAIMED", "Claimed by a worker"),
+                            ("TAKEN_OVER", "Taken over by another worker"),
+                            ("NOT_DUE", "Called before it was due"),
+                            ("FIRED", "Reminder sent"),
+                            ("SKIPPED", "Skipped"),
+                            ("ATTEMPT_FAILED", "Attempt failed"),
+                            ("GAVE_UP", "Gave up after the last attempt"),
+                            ("LEASE_EXPIRED", "Lease expired"),
+                            ("RETRIED", "Retried by a person"),
+                        ],
+                        max_length=16,
+                    ),
+                ),
+                ("detail", models.TextField(blank=True)),
+                ("at", models.DateTimeField()),
+                (
+                    "actor",
+                    models.ForeignKey(
+                        blank=True,
+                        db_index=False,
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                (
+                    "task",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="transitions",
+                        to="reminders.task",
+                    ),
+                ),
             ],
             options={
-                'verbose_name': 'task transition',
-                'verbose_name_plural': 'task transitions',
-                'ordering': ('id',),
+                "verbose_name": "task transition",
+                "verbose_name_plural": "task transitions",
+                "ordering": ("id",),
             },
         ),
         migrations.AddIndex(
-            model_name='task',
-            index=models.Index(condition=models.Q(('status', 'WAITING')), fields=['available_at', 'id'], name='task_to_dispatch'),
+            model_name="task",
+            index=models.Index(
+                condition=models.Q(("status", "WAITING")),
+                fields=["available_at", "id"],
+                name="task_to_dispatch",
+            ),
         ),
         migrations.AddIndex(
-            model_name='task',
-            index=models.Index(condition=models.Q(('status', 'RUNNING')), fields=['lease_expires_at'], name='task_by_lease'),
+            model_name="task",
+            index=models.Index(
+                condition=models.Q(("status", "RUNNING")),
+                fields=["lease_expires_at"],
+                name="task_by_lease",
+            ),
         ),
         migrations.AddIndex(
-            model_name='task',
-            index=models.Index(models.F('ticket'), models.OrderBy(models.F('id'), descending=True), name='task_by_ticket'),
+            model_name="task",
+            index=models.Index(
+                models.F("ticket"),
+                models.OrderBy(models.F("id"), descending=True),
+                name="task_by_ticket",
+            ),
         ),
         migrations.AddIndex(
-            model_name='task',
-            index=models.Index(models.F('team'), models.OrderBy(models.F('id'), descending=True), name='task_by_team'),
+            model_name="task",
+            index=models.Index(
+                models.F("team"),
+                models.OrderBy(models.F("id"), descending=True),
+                name="task_by_team",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='task',
-            constraint=models.UniqueConstraint(condition=models.Q(('kind', 'REMINDER'), ('status__in', ('WAITING', 'RUNNING'))), fields=('ticket', 'reminder_revision'), name='one_active_task_per_intent'),
+            model_name="task",
+            constraint=models.UniqueConstraint(
+                condition=models.Q(("kind", "REMINDER"), ("status__in", ("WAITING", "RUNNING"))),
+                fields=("ticket", "reminder_revision"),
+                name="one_active_task_per_intent",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='task',
-            constraint=models.CheckConstraint(condition=models.Q(('status__in', ['WAITING', 'RUNNING', 'COMPLETED', 'FAILED'])), name='task_status_known'),
+            model_name="task",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("status__in", ["WAITING", "RUNNING", "COMPLETED", "FAILED"])),
+                name="task_status_known",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='task',
-            constraint=models.CheckConstraint(condition=models.Q(('kind__in', ['REMINDER'])), name='task_kind_known'),
+            model_name="task",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("kind__in", ["REMINDER"])), name="task_kind_known"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='task',
-            constraint=models.CheckConstraint(condition=models.Q(('progress__lte', 100)), name='task_progress_percent'),
+            model_name="task",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("progress__lte", 100)), name="task_progress_percent"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='task',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('execution_id__isnull', False), ('lease_expires_at__isnull', False), ('status', 'RUNNING')), models.Q(models.Q(('status', 'RUNNING'), _negated=True), ('execution_id__isnull', True), ('lease_expires_at__isnull', True)), _connector='OR'), name='task_lease_exactly_while_running'),
+            model_name="task",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    models.Q(
+                        ("execution_id__isnull", False),
+                        ("lease_expires_at__isnull", False),
+                        ("status", "RUNNING"),
+                    ),
+                    models.Q(
+                        models.Q(("status", "RUNNING"), _negated=True),
+                        ("execution_id__isnull", True),
+                        ("lease_expires_at__isnull", True),
+                    ),
+                    _connector="OR",
+                ),
+                name="task_lease_exactly_while_running",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='task',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('evidence__isnull', False), ('status', 'COMPLETED')), models.Q(models.Q(('status', 'COMPLETED'), _negated=True), ('evidence__isnull', True)), _connector='OR'), name='task_evidence_exactly_when_completed'),
+            model_name="task",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    models.Q(("evidence__isnull", False), ("status", "COMPLETED")),
+                    models.Q(
+                        models.Q(("status", "COMPLETED"), _negated=True), ("evidence__isnull", True)
+                    ),
+                    _connector="OR",
+                ),
+                name="task_evidence_exactly_when_completed",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='task',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('status__in', ('WAITING', 'RUNNING')), _negated=True), models.Q(('available_at__isnull', False), ('due_at__isnull', False)), _connector='OR'), name='task_due_while_active'),
+            model_name="task",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    models.Q(("status__in", ("WAITING", "RUNNING")), _negated=True),
+                    models.Q(("available_at__isnull", False), ("due_at__isnull", False)),
+                    _connector="OR",
+                ),
+                name="task_due_while_active",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='tasktransition',
-            constraint=models.CheckConstraint(condition=models.Q(('to_status__in', ['WAITING', 'RUNNING', 'COMPLETED', 'FAILED'])), name='transition_status_known'),
+            model_name="tasktransition",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    ("to_status__in", ["WAITING", "RUNNING", "COMPLETED", "FAILED"])
+                ),
+                name="transition_status_known",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='tasktransition',
-            constraint=models.CheckConstraint(condition=models.Q(('cause__in', ['PLANNED', 'CLAIMED', 'TAKEN_OVER', 'NOT_DUE', 'FIRED', 'SKIPPED', 'ATTEMPT_FAILED', 'GAVE_UP', 'LEASE_EXPIRED', 'RETRIED'])), name='transition_cause_known'),
+            model_name="tasktransition",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    (
+                        "cause__in",
+                        [
+                            "PLANNED",
+                            "CLAIMED",
+                            "TAKEN_OVER",
+                            "NOT_DUE",
+                            "FIRED",
+                            "SKIPPED",
+                            "ATTEMPT_FAILED",
+                            "GAVE_UP",
+                            "LEASE_EXPIRED",
+                            "RETRIED",
+                        ],
+                    )
+                ),
+                name="transition_cause_known",
+            ),
         ),
     ]

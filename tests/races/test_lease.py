@@ -169,9 +169,7 @@ def test_losing_one_of_a_set_leaves_the_others_fired_and_not_waiting(
 ) -> None:
     tasks = [due_task(cast) for _ in range(3)]
     pause = Pause(monkeypatch, notices, "deliver", after=True)
-    lease = processor.claim(
-        team_id=cast.team.pk, hints=[(task.pk, task.run) for task in tasks]
-    )
+    lease = processor.claim(team_id=cast.team.pk, hints=[(task.pk, task.run) for task in tasks])
     assert lease is not None
     whole_set = threads.start(lambda: settle(lease, *tasks))
     pause.wait()

@@ -55,9 +55,7 @@ def test_twenty_deliveries_at_once_give_one_notice_one_event_and_one_version(
     assert (task.status, task.attempts) == ("COMPLETED", 0)
 
 
-def test_overlapping_sets_in_different_order_do_not_deadlock(
-    cast: Cast, threads: Threads
-) -> None:
+def test_overlapping_sets_in_different_order_do_not_deadlock(cast: Cast, threads: Threads) -> None:
     tasks = [due_task(cast) for _ in range(20)]
     together = Barrier(6)
 
@@ -77,9 +75,7 @@ def test_overlapping_sets_in_different_order_do_not_deadlock(
     assert not Task.objects.filter(ticket__team=cast.team, last_error__gt="").exists()
 
 
-def test_without_the_ordered_lock_overlapping_claims_deadlock(
-    cast: Cast, threads: Threads
-) -> None:
+def test_without_the_ordered_lock_overlapping_claims_deadlock(cast: Cast, threads: Threads) -> None:
     """The control: two sessions that lock the same two rows in opposite order."""
     first, second = due_task(cast), due_task(cast)
     together = Barrier(2)
@@ -111,9 +107,7 @@ def test_a_busy_team_is_told_to_come_back_and_nothing_is_claimed(
 ) -> None:
     tasks = [due_task(cast) for _ in range(2)]
     pause = Pause(monkeypatch, processor, "claim", after=True)
-    first = threads.start(
-        lambda: processor.process(team_id=cast.team.pk, hints=[(tasks[0].pk, 1)])
-    )
+    first = threads.start(lambda: processor.process(team_id=cast.team.pk, hints=[(tasks[0].pk, 1)]))
     pause.wait()
 
     with pytest.raises(processor.TeamBusy):

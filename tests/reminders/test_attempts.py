@@ -161,9 +161,7 @@ def test_the_task_of_another_team_does_not_exist(cast: Cast) -> None:
     task = failed_task(cast)
 
     with pytest.raises(NotFound):
-        retry_task(
-            team_id=cast.other_team.pk, task_id=task.pk, actor_id=cast.user("stranger").pk
-        )
+        retry_task(team_id=cast.other_team.pk, task_id=task.pk, actor_id=cast.user("stranger").pk)
 
 
 def test_a_retried_task_whose_reminder_was_cancelled_is_skipped(cast: Cast) -> None:

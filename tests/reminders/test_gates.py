@@ -187,7 +187,7 @@ def test_a_ticket_that_moved_to_another_team_is_not_reminded_of(cast: Cast) -> N
 
 @pytest.mark.parametrize("status", ["COMPLETED", "FAILED"])
 def test_a_finished_task_is_not_touched(cast: Cast, status: str) -> None:
-    ticket, task = due_ticket(cast)
+    _ticket, task = due_ticket(cast)
     Task.objects.filter(pk=task.pk).update(
         status=status, evidence={} if status == "COMPLETED" else None
     )

@@ -96,9 +96,7 @@ def late_and_published(cast: Cast, *, late: timedelta, published: timedelta) -> 
 def test_a_lost_message_is_published_again_and_a_backlog_is_not_multiplied(
     cast: Cast, late: int, published: int, again: bool
 ) -> None:
-    late_and_published(
-        cast, late=timedelta(seconds=late), published=timedelta(seconds=published)
-    )
+    late_and_published(cast, late=timedelta(seconds=late), published=timedelta(seconds=published))
 
     assert outbox.dispatch_due() == int(again)
 
@@ -240,7 +238,9 @@ def test_dispatch_does_not_wait_for_rows_somebody_else_has_locked(cast: Cast) ->
     with CaptureQueriesContext(connection) as captured:
         outbox.dispatch_due()
 
-    assert any("FOR NO KEY UPDATE" in query["sql"] and "SKIP LOCKED" in query["sql"] for query in captured)
+    assert any(
+        "FOR NO KEY UPDATE" in query["sql"] and "SKIP LOCKED" in query["sql"] for query in captured
+    )
 
 
 def test_the_dispatch_query_uses_its_index_however_much_is_stored(cast: Cast) -> None:

@@ -13,9 +13,7 @@ from tickets.states import Role
 
 def reminded(ticket: Ticket) -> set[str]:
     return set(
-        ReminderNotification.objects.filter(ticket=ticket).values_list(
-            "user__username", flat=True
-        )
+        ReminderNotification.objects.filter(ticket=ticket).values_list("user__username", flat=True)
     )
 
 
@@ -130,9 +128,7 @@ def test_with_nobody_qualified_it_completes_with_0_recipients(cast: Cast, change
 
 
 def test_an_inactive_admin_is_not_told(cast: Cast) -> None:
-    MembershipFactory(
-        team=cast.team, role=Role.ADMIN, user__username="away", user__is_active=False
-    )
+    MembershipFactory(team=cast.team, role=Role.ADMIN, user__username="away", user__is_active=False)
     ticket = assigned(cast, None)
 
     run(make_due(ticket))

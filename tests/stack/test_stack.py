@@ -116,9 +116,7 @@ def test_broker_down_at_the_commit_it_fires_after_the_broker_is_back(
     assert_fired_once(ticket)
 
 
-def test_a_broker_that_does_not_answer_holds_no_request_for_long(
-    stack: Stack, cast: Cast
-) -> None:
+def test_a_broker_that_does_not_answer_holds_no_request_for_long(stack: Stack, cast: Cast) -> None:
     ticket = assigned(cast)
     assert stack.broker.pid is not None
     os.kill(stack.broker.pid, signal.SIGSTOP)

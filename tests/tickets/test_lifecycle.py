@@ -134,9 +134,7 @@ def test_resolving_marks_unread_notices_as_handled_and_leaves_read_ones(
     ticket = act(cast, services.schedule_reminder, ticket, minutes=1)
     run(make_due(ticket))
     ticket.refresh_from_db()
-    ReminderNotification.objects.filter(user=cast.user("admin")).update(
-        read_at=ticket.created_at
-    )
+    ReminderNotification.objects.filter(user=cast.user("admin")).update(read_at=ticket.created_at)
 
     ticket = act(cast, services.resolve_ticket, ticket, note="Done.")
     if finish == "close":

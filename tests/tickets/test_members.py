@@ -46,9 +46,7 @@ def test_whoever_leaves_the_staff_loses_their_tickets_and_each_says_so(
         act(cast, services.assign_ticket, open_ticket(cast), membership_id=cast.agent.pk)
         for _ in range(3)
     ]
-    other = act(
-        cast, services.assign_ticket, open_ticket(cast), membership_id=cast.second_agent.pk
-    )
+    other = act(cast, services.assign_ticket, open_ticket(cast), membership_id=cast.second_agent.pk)
 
     leave(cast)
 
@@ -145,9 +143,7 @@ def test_deactivation_leaves_every_team(cast: Cast) -> None:
 
 def test_only_site_administrators_deactivate_and_nobody_themselves(cast: Cast) -> None:
     with pytest.raises(NotAllowed):
-        services.deactivate_account(
-            user_id=cast.user("agent").pk, actor_id=cast.user("admin").pk
-        )
+        services.deactivate_account(user_id=cast.user("agent").pk, actor_id=cast.user("admin").pk)
     root = UserFactory(is_superuser=True)
     with pytest.raises(InvalidTransition):
         services.deactivate_account(user_id=root.pk, actor_id=root.pk)
@@ -175,9 +171,7 @@ def test_joining_needs_an_active_account_and_happens_once(cast: Cast) -> None:
 @pytest.mark.parametrize(
     ("who", "error"), [("agent", NotAllowed), ("customer", NotAllowed), ("stranger", NotFound)]
 )
-def test_only_the_teams_admins_change_members(
-    cast: Cast, who: str, error: type[Exception]
-) -> None:
+def test_only_the_teams_admins_change_members(cast: Cast, who: str, error: type[Exception]) -> None:
     actor_id = cast.user(who).pk
     target = cast.second_agent.pk
     with pytest.raises(error):

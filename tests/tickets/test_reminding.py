@@ -17,9 +17,7 @@ from tickets.services import schedule_reminder
 
 def tasks_of(ticket: Ticket) -> list[tuple[int, str]]:
     return list(
-        Task.objects.filter(ticket=ticket)
-        .order_by("id")
-        .values_list("reminder_revision", "status")
+        Task.objects.filter(ticket=ticket).order_by("id").values_list("reminder_revision", "status")
     )
 
 

@@ -13,9 +13,7 @@ from tickets.models import Comment, Ticket, TicketEvent
 
 def kinds(ticket: Ticket) -> list[str]:
     return list(
-        TicketEvent.objects.filter(ticket=ticket)
-        .order_by("version")
-        .values_list("kind", flat=True)
+        TicketEvent.objects.filter(ticket=ticket).order_by("version").values_list("kind", flat=True)
     )
 
 
@@ -182,9 +180,7 @@ def test_an_inactive_account_cannot_be_assigned(cast: Cast) -> None:
     agent.save(update_fields=["is_active"])
 
     with pytest.raises(InvalidInput):
-        act(
-            cast, services.assign_ticket, open_ticket(cast), membership_id=cast.second_agent.pk
-        )
+        act(cast, services.assign_ticket, open_ticket(cast), membership_id=cast.second_agent.pk)
 
 
 def closed_ticket(cast: Cast) -> Ticket:

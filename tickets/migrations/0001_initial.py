@@ -5,197 +5,536 @@ import django.contrib.auth.validators
 import django.db.models.deletion
 import django.db.models.functions.datetime
 import django.utils.timezone
-import tickets.models
 from django.conf import settings
 from django.db import migrations, models
 
+import tickets.models
+
 
 class Migration(migrations.Migration):
-
     initial = True
 
     dependencies = [
-        ('auth', '0012_alter_user_first_name_max_length'),
+        ("auth", "0012_alter_user_first_name_max_length"),
     ]
 
     operations = [
         migrations.CreateModel(
-            name='Team',
+            name="Team",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('name', models.CharField(max_length=100, verbose_name='name')),
-                ('slug', models.SlugField(unique=True, verbose_name='short name')),
-                ('last_ticket_number', models.PositiveIntegerField(default=0, editable=False)),
-                ('created_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), editable=False)),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("name", models.CharField(max_length=100, verbose_name="name")),
+                ("slug", models.SlugField(unique=True, verbose_name="short name")),
+                ("last_ticket_number", models.PositiveIntegerField(default=0, editable=False)),
+                (
+                    "created_at",
+                    models.DateTimeField(
+                        db_default=django.db.models.functions.datetime.Now(), editable=False
+                    ),
+                ),
             ],
             options={
-                'verbose_name': 'team',
-                'verbose_name_plural': 'teams',
-                'ordering': ('name',),
+                "verbose_name": "team",
+                "verbose_name_plural": "teams",
+                "ordering": ("name",),
             },
         ),
         migrations.CreateModel(
-            name='User',
+            name="User",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('password', models.CharField(max_length=128, verbose_name='password')),
-                ('last_login', models.DateTimeField(blank=True, null=True, verbose_name='last login')),
-                ('is_superuser', models.BooleanField(default=False, help_text='Designates that this user has all permissions without explicitly assigning them.', verbose_name='superuser status')),
-                ('username', models.CharField(error_messages={'unique': 'A user with that username already exists.'}, help_text='Required. 150 characters or fewer. Letters, digits and @/./+/-/_ only.', max_length=150, unique=True, validators=[django.contrib.auth.validators.UnicodeUsernameValidator()], verbose_name='username')),
-                ('first_name', models.CharField(blank=True, max_length=150, verbose_name='first name')),
-                ('last_name', models.CharField(blank=True, max_length=150, verbose_name='last name')),
-                ('email', models.EmailField(blank=True, max_length=254, verbose_name='email address')),
-                ('is_staff', models.BooleanField(default=False, help_text='Designates whether the user can log into this admin site.', verbose_name='staff status')),
-                ('is_active', models.BooleanField(default=True, help_text='Designates whether this user should be treated as active. Unselect this instead of deleting accounts.', verbose_name='active')),
-                ('date_joined', models.DateTimeField(default=django.utils.timezone.now, verbose_name='date joined')),
-                ('time_zone', models.CharField(default='UTC', help_text='Times are shown in this zone, for example Asia/Shanghai.', max_length=64, validators=[tickets.models.validate_time_zone], verbose_name='time zone')),
-                ('groups', models.ManyToManyField(blank=True, help_text='The groups this user belongs to. A user will get all permissions granted to each of their groups.', related_name='user_set', related_query_name='user', to='auth.group', verbose_name='groups')),
-                ('user_permissions', models.ManyToManyField(blank=True, help_text='Specific permissions for this user.', related_name='user_set', related_query_name='user', to='auth.permission', verbose_name='user permissions')),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("password", models.CharField(max_length=128, verbose_name="password")),
+                (
+                    "last_login",
+                    models.DateTimeField(blank=True, null=True, verbose_name="last login"),
+                ),
+                (
+                    "is_superuser",
+                    models.BooleanField(
+                        default=False,
+                        help_text="Designates that this user has all permissions without explicitly assigning them.",
+                        verbose_name="superuser status",
+                    ),
+                ),
+                (
+                    "username",
+                    models.CharField(
+                        error_messages={"unique": "A user with that username already exists."},
+                        help_text="Required. 150 characters or fewer. Letters, digits and @/./+/-/_ only.",
+                        max_length=150,
+                        unique=True,
+                        validators=[django.contrib.auth.validators.UnicodeUsernameValidator()],
+                        verbose_name="username",
+                    ),
+                ),
+                (
+                    "first_name",
+                    models.CharField(blank=True, max_length=150, verbose_name="first name"),
+                ),
+                (
+                    "last_name",
+                    models.CharField(blank=True, max_length=150, verbose_name="last name"),
+                ),
+                (
+                    "email",
+                    models.EmailField(blank=True, max_length=254, verbose_name="email address"),
+                ),
+                (
+                    "is_staff",
+                    models.BooleanField(
+                        default=False,
+                        help_text="Designates whether the user can log into this admin site.",
+                        verbose_name="staff status",
+                    ),
+                ),
+                (
+                    "is_active",
+                    models.BooleanField(
+                        default=True,
+                        help_text="Designates whether this user should be treated as active. Unselect this instead of deleting accounts.",
+                        verbose_name="active",
+                    ),
+                ),
+                (
+                    "date_joined",
+                    models.DateTimeField(
+                        default=django.utils.timezone.now, verbose_name="date joined"
+                    ),
+                ),
+                (
+                    "time_zone",
+                    models.CharField(
+                        default="UTC",
+                        help_text="Times are shown in this zone, for example Asia/Shanghai.",
+                        max_length=64,
+                        validators=[tickets.models.validate_time_zone],
+                        verbose_name="time zone",
+                    ),
+                ),
+                (
+                    "groups",
+                    models.ManyToManyField(
+                        blank=True,
+                        help_text="The groups this user belongs to. A user will get all permissions granted to each of their groups.",
+                        related_name="user_set",
+                        related_query_name="user",
+                        to="auth.group",
+                        verbose_name="groups",
+                    ),
+                ),
+                (
+                    "user_permissions",
+                    models.ManyToManyField(
+                        blank=True,
+                        help_text="Specific permissions for this user.",
+                        related_name="user_set",
+                        related_query_name="user",
+                        to="auth.permission",
+                        verbose_name="user permissions",
+                    ),
+                ),
             ],
             options={
-                'verbose_name': 'user',
-                'verbose_name_plural': 'users',
-                'abstract': False,
+                "verbose_name": "user",
+                "verbose_name_plural": "users",
+                "abstract": False,
             },
             managers=[
-                ('objects', django.contrib.auth.models.UserManager()),
+                ("objects", django.contrib.auth.models.UserManager()),
             ],
         ),
         migrations.CreateModel(
-            name='Membership',
+            name="Membership",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('role', models.CharField(choices=[('ADMIN', 'Administrator'), ('AGENT', 'Agent'), ('CUSTOMER', 'Customer')], max_length=10, verbose_name='role')),
-                ('created_at', models.DateTimeField(db_default=django.db.models.functions.datetime.Now(), editable=False)),
-                ('user', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='memberships', to=settings.AUTH_USER_MODEL)),
-                ('team', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='memberships', to='tickets.team')),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                (
+                    "role",
+                    models.CharField(
+                        choices=[
+                            ("ADMIN", "Administrator"),
+                            ("AGENT", "Agent"),
+                            ("CUSTOMER", "Customer"),
+                        ],
+                        max_length=10,
+                        verbose_name="role",
+                    ),
+                ),
+                (
+                    "created_at",
+                    models.DateTimeField(
+                        db_default=django.db.models.functions.datetime.Now(), editable=False
+                    ),
+                ),
+                (
+                    "user",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="memberships",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                (
+                    "team",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="memberships",
+                        to="tickets.team",
+                    ),
+                ),
             ],
             options={
-                'verbose_name': 'membership',
-                'verbose_name_plural': 'memberships',
+                "verbose_name": "membership",
+                "verbose_name_plural": "memberships",
             },
         ),
         migrations.CreateModel(
-            name='Ticket',
+            name="Ticket",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('number', models.PositiveIntegerField(verbose_name='number')),
-                ('title', models.CharField(max_length=200, verbose_name='title')),
-                ('description', models.TextField(verbose_name='description')),
-                ('status', models.CharField(choices=[('OPEN', 'Open'), ('IN_PROGRESS', 'In progress'), ('RESOLVED', 'Resolved'), ('CLOSED', 'Closed')], default='OPEN', max_length=12, verbose_name='status')),
-                ('priority', models.CharField(choices=[('URGENT', 'Urgent'), ('HIGH', 'High'), ('NORMAL', 'Normal'), ('LOW', 'Low')], default='NORMAL', max_length=8, verbose_name='priority')),
-                ('version', models.PositiveIntegerField(default=0)),
-                ('reminder_revision', models.PositiveIntegerField(default=0)),
-                ('due_at', models.DateTimeField(blank=True, null=True, verbose_name='due')),
-                ('reminder_note', models.CharField(blank=True, max_length=200)),
-                ('resolved_at', models.DateTimeField(blank=True, null=True)),
-                ('closed_at', models.DateTimeField(blank=True, null=True)),
-                ('created_at', models.DateTimeField()),
-                ('updated_at', models.DateTimeField()),
-                ('assignee', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='assigned_tickets', to='tickets.membership')),
-                ('creator', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to=settings.AUTH_USER_MODEL)),
-                ('reminder_set_by', models.ForeignKey(blank=True, db_index=False, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to=settings.AUTH_USER_MODEL)),
-                ('team', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='tickets', to='tickets.team')),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("number", models.PositiveIntegerField(verbose_name="number")),
+                ("title", models.CharField(max_length=200, verbose_name="title")),
+                ("description", models.TextField(verbose_name="description")),
+                (
+                    "status",
+                    models.CharField(
+                        choices=[
+                            ("OPEN", "Open"),
+                            ("IN_PROGRESS", "In progress"),
+                            ("RESOLVED", "Resolved"),
+                            ("CLOSED", "Closed"),
+                        ],
+                        default="OPEN",
+                        max_length=12,
+                        verbose_name="status",
+                    ),
+                ),
+                (
+                    "priority",
+                    models.CharField(
+                        choices=[
+                            ("URGENT", "Urgent"),
+                            ("HIGH", "High"),
+                            ("NORMAL", "Normal"),
+                            ("LOW", "Low"),
+                        ],
+                        default="NORMAL",
+                        max_length=8,
+                        verbose_name="priority",
+                    ),
+                ),
+                ("version", models.PositiveIntegerField(default=0)),
+                ("reminder_revision", models.PositiveIntegerField(default=0)),
+                ("due_at", models.DateTimeField(blank=True, null=True, verbose_name="due")),
+                ("reminder_note", models.CharField(blank=True, max_length=200)),
+                ("resolved_at", models.DateTimeField(blank=True, null=True)),
+                ("closed_at", models.DateTimeField(blank=True, null=True)),
+                ("created_at", models.DateTimeField()),
+                ("updated_at", models.DateTimeField()),
+                (
+                    "assignee",
+                    models.ForeignKey(
+                        blank=True,
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="assigned_tickets",
+                        to="tickets.membership",
+                    ),
+                ),
+                (
+                    "creator",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                (
+                    "reminder_set_by",
+                    models.ForeignKey(
+                        blank=True,
+                        db_index=False,
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                (
+                    "team",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="tickets",
+                        to="tickets.team",
+                    ),
+                ),
             ],
             options={
-                'verbose_name': 'ticket',
-                'verbose_name_plural': 'tickets',
+                "verbose_name": "ticket",
+                "verbose_name_plural": "tickets",
             },
         ),
         migrations.CreateModel(
-            name='Comment',
+            name="Comment",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('body', models.TextField(verbose_name='text')),
-                ('internal', models.BooleanField(default=False, verbose_name='internal')),
-                ('created_at', models.DateTimeField()),
-                ('author', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to=settings.AUTH_USER_MODEL)),
-                ('ticket', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='comments', to='tickets.ticket')),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("body", models.TextField(verbose_name="text")),
+                ("internal", models.BooleanField(default=False, verbose_name="internal")),
+                ("created_at", models.DateTimeField()),
+                (
+                    "author",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                (
+                    "ticket",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="comments",
+                        to="tickets.ticket",
+                    ),
+                ),
             ],
             options={
-                'verbose_name': 'comment',
-                'verbose_name_plural': 'comments',
-                'ordering': ('created_at', 'id'),
+                "verbose_name": "comment",
+                "verbose_name_plural": "comments",
+                "ordering": ("created_at", "id"),
             },
         ),
         migrations.CreateModel(
-            name='TicketEvent',
+            name="TicketEvent",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('kind', models.CharField(choices=[('CREATED', 'Created'), ('EDITED', 'Edited'), ('REPLIED', 'Replied'), ('NOTED', 'Internal note'), ('ASSIGNED', 'Assigned'), ('UNASSIGNED', 'Unassigned'), ('STARTED', 'Started'), ('RESOLVED', 'Resolved'), ('CLOSED', 'Closed'), ('REOPENED', 'Reopened'), ('REMINDER_SCHEDULED', 'Reminder changed'), ('TIMEOUT_REMINDED', 'Reminder sent')], max_length=20)),
-                ('version', models.PositiveIntegerField()),
-                ('reminder_revision', models.PositiveIntegerField()),
-                ('actor_name', models.CharField(max_length=300)),
-                ('reason', models.TextField(blank=True)),
-                ('data', models.JSONField(blank=True, default=dict)),
-                ('created_at', models.DateTimeField()),
-                ('actor', models.ForeignKey(blank=True, db_index=False, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to=settings.AUTH_USER_MODEL)),
-                ('ticket', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='events', to='tickets.ticket')),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                (
+                    "kind",
+                    models.CharField(
+                        choices=[
+                            ("CREATED", "Created"),
+                            ("EDITED", "Edited"),
+                            ("REPLIED", "Replied"),
+                            ("NOTED", "Internal note"),
+                            ("ASSIGNED", "Assigned"),
+                            ("UNASSIGNED", "Unassigned"),
+                            ("STARTED", "Started"),
+                            ("RESOLVED", "Resolved"),
+                            ("CLOSED", "Closed"),
+                            ("REOPENED", "Reopened"),
+                            ("REMINDER_SCHEDULED", "Reminder changed"),
+                            ("TIMEOUT_REMINDED", "Reminder sent"),
+                        ],
+                        max_length=20,
+                    ),
+                ),
+                ("version", models.PositiveIntegerField()),
+                ("reminder_revision", models.PositiveIntegerField()),
+                ("actor_name", models.CharField(max_length=300)),
+                ("reason", models.TextField(blank=True)),
+                ("data", models.JSONField(blank=True, default=dict)),
+                ("created_at", models.DateTimeField()),
+                (
+                    "actor",
+                    models.ForeignKey(
+                        blank=True,
+                        db_index=False,
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                (
+                    "ticket",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="events",
+                        to="tickets.ticket",
+                    ),
+                ),
             ],
             options={
-                'verbose_name': 'ticket event',
-                'verbose_name_plural': 'ticket events',
-                'ordering': ('ticket', 'version'),
+                "verbose_name": "ticket event",
+                "verbose_name_plural": "ticket events",
+                "ordering": ("ticket", "version"),
             },
         ),
         migrations.AddConstraint(
-            model_name='membership',
-            constraint=models.UniqueConstraint(fields=('team', 'user'), name='membership_once_per_team'),
+            model_name="membership",
+            constraint=models.UniqueConstraint(
+                fields=("team", "user"), name="membership_once_per_team"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='membership',
-            constraint=models.UniqueConstraint(fields=('team', 'id'), name='membership_team_and_id'),
+            model_name="membership",
+            constraint=models.UniqueConstraint(
+                fields=("team", "id"), name="membership_team_and_id"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='membership',
-            constraint=models.CheckConstraint(condition=models.Q(('role__in', ['ADMIN', 'AGENT', 'CUSTOMER'])), name='membership_role_known'),
+            model_name="membership",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("role__in", ["ADMIN", "AGENT", "CUSTOMER"])),
+                name="membership_role_known",
+            ),
         ),
         migrations.AddIndex(
-            model_name='ticket',
-            index=models.Index(models.F('team'), models.OrderBy(models.F('updated_at'), descending=True), models.OrderBy(models.F('id'), descending=True), name='ticket_by_activity'),
+            model_name="ticket",
+            index=models.Index(
+                models.F("team"),
+                models.OrderBy(models.F("updated_at"), descending=True),
+                models.OrderBy(models.F("id"), descending=True),
+                name="ticket_by_activity",
+            ),
         ),
         migrations.AddIndex(
-            model_name='ticket',
-            index=models.Index(condition=models.Q(('due_at__isnull', False)), fields=['team', 'due_at'], name='ticket_by_due'),
+            model_name="ticket",
+            index=models.Index(
+                condition=models.Q(("due_at__isnull", False)),
+                fields=["team", "due_at"],
+                name="ticket_by_due",
+            ),
         ),
         migrations.AddIndex(
-            model_name='ticket',
-            index=models.Index(models.F('creator'), models.F('team'), models.OrderBy(models.F('number'), descending=True), name='ticket_by_creator'),
+            model_name="ticket",
+            index=models.Index(
+                models.F("creator"),
+                models.F("team"),
+                models.OrderBy(models.F("number"), descending=True),
+                name="ticket_by_creator",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='ticket',
-            constraint=models.UniqueConstraint(fields=('team', 'number'), name='ticket_number_once_per_team'),
+            model_name="ticket",
+            constraint=models.UniqueConstraint(
+                fields=("team", "number"), name="ticket_number_once_per_team"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='ticket',
-            constraint=models.CheckConstraint(condition=models.Q(('status__in', ['OPEN', 'IN_PROGRESS', 'RESOLVED', 'CLOSED'])), name='ticket_status_known'),
+            model_name="ticket",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("status__in", ["OPEN", "IN_PROGRESS", "RESOLVED", "CLOSED"])),
+                name="ticket_status_known",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='ticket',
-            constraint=models.CheckConstraint(condition=models.Q(('priority__in', ['URGENT', 'HIGH', 'NORMAL', 'LOW'])), name='ticket_priority_known'),
+            model_name="ticket",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("priority__in", ["URGENT", "HIGH", "NORMAL", "LOW"])),
+                name="ticket_priority_known",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='ticket',
-            constraint=models.CheckConstraint(condition=models.Q(('due_at__isnull', True), ('status__in', ['OPEN', 'IN_PROGRESS']), _connector='OR'), name='ticket_due_only_while_active'),
+            model_name="ticket",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    ("due_at__isnull", True),
+                    ("status__in", ["OPEN", "IN_PROGRESS"]),
+                    _connector="OR",
+                ),
+                name="ticket_due_only_while_active",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='ticket',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('resolved_at__isnull', False), ('status__in', ['RESOLVED', 'CLOSED'])), models.Q(('resolved_at__isnull', True), ('status__in', ['OPEN', 'IN_PROGRESS'])), _connector='OR'), name='ticket_resolved_at_with_status'),
+            model_name="ticket",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    models.Q(
+                        ("resolved_at__isnull", False), ("status__in", ["RESOLVED", "CLOSED"])
+                    ),
+                    models.Q(
+                        ("resolved_at__isnull", True), ("status__in", ["OPEN", "IN_PROGRESS"])
+                    ),
+                    _connector="OR",
+                ),
+                name="ticket_resolved_at_with_status",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='ticket',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('closed_at__isnull', False), ('status', 'CLOSED')), models.Q(('closed_at__isnull', True), models.Q(('status', 'CLOSED'), _negated=True)), _connector='OR'), name='ticket_closed_at_with_status'),
+            model_name="ticket",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    models.Q(("closed_at__isnull", False), ("status", "CLOSED")),
+                    models.Q(
+                        ("closed_at__isnull", True), models.Q(("status", "CLOSED"), _negated=True)
+                    ),
+                    _connector="OR",
+                ),
+                name="ticket_closed_at_with_status",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='ticketevent',
-            constraint=models.UniqueConstraint(fields=('ticket', 'version'), name='one_event_per_version'),
+            model_name="ticketevent",
+            constraint=models.UniqueConstraint(
+                fields=("ticket", "version"), name="one_event_per_version"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='ticketevent',
-            constraint=models.CheckConstraint(condition=models.Q(('kind__in', ['CREATED', 'EDITED', 'REPLIED', 'NOTED', 'ASSIGNED', 'UNASSIGNED', 'STARTED', 'RESOLVED', 'CLOSED', 'REOPENED', 'REMINDER_SCHEDULED', 'TIMEOUT_REMINDED'])), name='event_kind_known'),
+            model_name="ticketevent",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    (
+                        "kind__in",
+                        [
+                            "CREATED",
+                            "EDITED",
+                            "REPLIED",
+                            "NOTED",
+                            "ASSIGNED",
+                            "UNASSIGNED",
+                            "STARTED",
+                            "RESOLVED",
+                            "CLOSED",
+                            "REOPENED",
+                            "REMINDER_SCHEDULED",
+                            "TIMEOUT_REMINDED",
+                        ],
+                    )
+                ),
+                name="event_kind_known",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='ticketevent',
-            constraint=models.UniqueConstraint(condition=models.Q(('kind', 'TIMEOUT_REMINDED')), fields=('ticket', 'reminder_revision'), name='reminded_once_per_revision'),
+            model_name="ticketevent",
+            constraint=models.UniqueConstraint(
+                condition=models.Q(("kind", "TIMEOUT_REMINDED")),
+                fields=("ticket", "reminder_revision"),
+                name="reminded_once_per_revision",
+            ),
         ),
     ]

@@ -33,7 +33,9 @@ def assign_ticket(
                 .first()
             )
             if assignee is None:
-                raise InvalidInput(membership=_("Tickets are assigned to active staff of the team."))
+                raise InvalidInput(
+                    membership=_("Tickets are assigned to active staff of the team.")
+                )
         if before == assignee:
             return ticket
         ticket.assignee = assignee

@@ -33,10 +33,12 @@ def require_status(ticket: Ticket, allowed: Collection[Status], message: str | P
 
 def require_not_closed(ticket: Ticket) -> None:
     if ticket.status == Status.CLOSED:
-        raise InvalidTransition(_("This ticket is closed. Closed is final; open a new ticket instead."))
+        raise InvalidTransition(
+            _("This ticket is closed. Closed is final; open a new ticket instead.")
+        )
 
 
-def require_version(ticket: Ticket, version: int) -> None:
+def require_version(ticket: Ticket, version: object) -> None:
     """The caller must have seen the present ticket: the second of two edits is told, it never wins silently."""
     if not isinstance(version, int) or isinstance(version, bool):
         raise InvalidInput(version=_("A whole number is needed."))

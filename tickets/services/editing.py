@@ -37,6 +37,7 @@ def create_ticket(
         now = database_now()
         team.last_ticket_number += 1
         team.save(update_fields=["last_ticket_number"])
+        due_at = now + DEFAULT_DEADLINE[priority]
         ticket = Ticket.objects.create(
             team=team,
             number=team.last_ticket_number,
@@ -44,7 +45,7 @@ def create_ticket(
             description=description,
             priority=priority,
             creator_id=actor.user_id,
-            due_at=now + DEFAULT_DEADLINE[priority],
+            due_at=due_at,
             created_at=now,
             updated_at=now,
         )
@@ -52,7 +53,7 @@ def create_ticket(
             ticket=ticket,
             actor=actor,
             now=now,
-            data={"priority": priority, "due_at": ticket.due_at.isoformat()},
+            data={"priority": priority, "due_at": due_at.isoformat()},
         )
         schedule.plan_reminder(ticket=ticket, owner_id=ticket.creator_id, now=now)
     return ticket

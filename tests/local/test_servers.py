@@ -1,0 +1,150 @@
+"""The private servers: started, stopped, killed and started again."""
+
+import os
+import select
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+from redis import Redis
+from redis.exceptions import RedisError
+
+from helpdesk.local.data import FolderInUse, forget, locked, secret
+from helpdesk.local.servers import Postgres, Server, ServerError, Valkey
+
+pytestmark = pytest.mark.stack
+
+
+def answers(server: Server) -> bool:
+    try:
+        if isinstance(server, Postgres):
+            with psycopg.connect(server.url, connect_timeout=2) as connection:
+                return connection.execute("SELECT 1").fetchone() == (1,)
+        with Redis.from_url(server.url) as client:
+            return bool(client.ping())
+    except (psycopg.OperationalError, RedisError):
+        return False
+
+
+@pytest.fixture(params=[Postgres, Valkey], ids=["postgres", "valkey"])
+def server(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Server]:
+    server: Server = request.param(tmp_path / "server")
+    yield server
+    server.stop()
+
+
+def test_it_answers_from_start_to_stop(server: Server) -> None:
+    server.start()
+    assert answers(server)
+
+    server.stop()
+    assert not answers(server)
+    server.stop()  # Again is fine.
+
+
+def test_after_a_crash_it_starts_on_the_same_address(server: Server) -> None:
+    server.start()
+    url = server.url
+
+    server.kill()
+    assert not answers(server)
+    server.start()
+
+    assert answers(server)
+    assert server.url == url
+
+
+def test_without_its_password_nobody_gets_in(server: Server) -> None:
+    server.start()
+    server.password = "wrong"  # What the url is made of.
+
+    assert not answers(server)
+    server.password = secret(server.folder / "password")
+
+
+def test_data_survives_a_stop_and_a_crash(tmp_path: Path) -> None:
+    server = Postgres(tmp_path / "server")
+    with server, psycopg.connect(server.url, autocommit=True) as connection:
+        connection.execute("CREATE TABLE kept AS SELECT 7 AS value")
+    server.start()
+    server.kill()
+    with server, psycopg.connect(server.url) as connection:
+        assert connection.execute("SELECT value FROM kept").fetchone() == (7,)
+    # Another object on the same folder: the password is kept there too.
+    with Postgres(tmp_path / "server") as again, psycopg.connect(again.url) as connection:
+        assert connection.execute("SELECT value FROM kept").fetchone() == (7,)
+
+
+def test_an_interrupted_first_start_is_not_taken_for_a_database(tmp_path: Path) -> None:
+    server = Postgres(tmp_path / "server")
+    (tmp_path / "server" / "data.new").mkdir()
+    (tmp_path / "server" / "data.new" / "PG_VERSION").write_text("18")
+
+    with server:
+        assert answers(server)
+
+
+def test_a_server_that_cannot_start_says_why(tmp_path: Path) -> None:
+    with Valkey(tmp_path / "first") as first:
+        second = Valkey(tmp_path / "second", port=first.port)
+        with pytest.raises(ServerError, match=r"[Aa]ddress already in use"):
+            second.start()
+
+
+CHILD = """
+import sys
+from pathlib import Path
+from helpdesk.local.servers import Postgres, Valkey
+servers = [Postgres(Path(sys.argv[1]) / "postgres"), Valkey(Path(sys.argv[1]) / "valkey")]
+for server in servers:
+    server.start()
+print(*(server.pid for server in servers), flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs Linux")
+def test_when_the_parent_is_killed_the_servers_end_too(tmp_path: Path) -> None:
+    parent = subprocess.Popen(
+        [sys.executable, "-c", CHILD, str(tmp_path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert parent.stdout is not None
+    handles = [os.pidfd_open(int(pid)) for pid in parent.stdout.readline().split()]
+    assert len(handles) == 2
+
+    parent.send_signal(signal.SIGKILL)
+    parent.communicate()
+
+    for handle in handles:
+        wait_for_exit(handle)
+        os.close(handle)
+
+
+def wait_for_exit(handle: int) -> None:
+    assert select.select([handle], [], [], 20)[0], "still there"
+
+
+def test_a_folder_is_used_by_one_at_a_time(tmp_path: Path) -> None:
+    with locked(tmp_path / "data"):
+        with pytest.raises(FolderInUse, match="HELPDESK_DATA"), locked(tmp_path / "data"):
+            pass
+        with pytest.raises(FolderInUse):
+            forget(tmp_path / "data")
+    forget(tmp_path / "data")
+    assert not (tmp_path / "data").exists()
+    forget(tmp_path / "data")
+
+
+def test_a_secret_is_kept_and_private(tmp_path: Path) -> None:
+    first = secret(tmp_path / "secret")
+
+    assert secret(tmp_path / "secret") == first
+    assert len(first) > 40
+    assert (tmp_path / "secret").stat().st_mode & 0o777 == 0o600
