@@ -34,12 +34,12 @@ def running(folder: Path, **env: str) -> Iterator["subprocess.Popen[str]"]:
         stderr=subprocess.STDOUT,
         text=True,
     )
-    try:
-        yield process
-    finally:
-        if process.poll() is None:
-            process.kill()
-        process.wait()
+    with process:
+        try:
+            yield process
+        finally:
+            if process.poll() is None:
+                process.kill()
 
 
 def read_until(process: "subprocess.Popen[str]", text: str) -> str:
@@ -71,8 +71,10 @@ def beside(folder: Path) -> str:
     """The teams, asked by a command on the same data while the helpdesk runs."""
     code = "from tickets.models import Team; print([team.slug for team in Team.objects.all()])"
     done = subprocess.run(
-        [sys.executable, "-m", "helpdesk.local", "with-servers", f"--data={folder}", "--"]
-        + [sys.executable, "manage.py", "shell", "-v0", "-c", code],
+        [
+            *[sys.executable, "-m", "helpdesk.local", "with-servers", f"--data={folder}", "--"],
+            *[sys.executable, "manage.py", "shell", "-v0", "-c", code],
+        ],
         cwd=CHECKOUT,
         env={
             name: value
@@ -180,12 +182,11 @@ def test_a_child_that_does_not_listen_is_ended_by_the_second_signal() -> None:
         + TELL
         + "\nwhile True: signal.pause()"
     )
-    process = supervised("deaf", deaf)
-    pid = int(read_until(process, "ready").split()[-1])
-
-    process.send_signal(signal.SIGTERM)
-    while process.poll() is None:
-        process.send_signal(signal.SIGINT)
+    with supervised("deaf", deaf) as process:
+        pid = int(read_until(process, "ready").split()[-1])
+        process.send_signal(signal.SIGTERM)
+        while process.poll() is None:
+            process.send_signal(signal.SIGINT)
 
     assert process.returncode == 0
     with pytest.raises(ProcessLookupError):

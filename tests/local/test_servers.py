@@ -119,8 +119,8 @@ def test_when_the_parent_is_killed_the_servers_end_too(tmp_path: Path) -> None:
     handles = [os.pidfd_open(int(pid)) for pid in parent.stdout.readline().split()]
     assert len(handles) == 2
 
-    parent.send_signal(signal.SIGKILL)
-    parent.communicate()
+    with parent:
+        parent.send_signal(signal.SIGKILL)
 
     for handle in handles:
         wait_for_exit(handle)
