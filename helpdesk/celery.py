@@ -11,9 +11,9 @@ from kombu import Queue
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "helpdesk.settings")
 
-from django.conf import settings  # noqa: E402  after the settings module is known
+from django.conf import settings
 
-from helpdesk import transport  # noqa: E402
+from helpdesk import transport
 
 transport.install()
 app = Celery("helpdesk")

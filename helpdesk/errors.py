@@ -50,7 +50,9 @@ class VersionConflict(DomainError):
 
     code = "version_conflict"
     status = 409
-    default_message = _("Somebody changed this ticket after you opened it. Look at it again before you decide.")
+    default_message = _(
+        "Somebody changed this ticket after you opened it. Look at it again before you decide."
+    )
 
     def __init__(self, *, current_version: int) -> None:
         super().__init__(current_version=current_version)

@@ -22,7 +22,9 @@ def seconds(name: str, default: float) -> timedelta:
 
 # --- Safety -----------------------------------------------------------------------------------
 DEBUG = env.bool("DEBUG", default=False)
-SECRET_KEY = env.str("SECRET_KEY")  # Sessions and password resets can be forged by whoever knows it.
+SECRET_KEY = env.str(
+    "SECRET_KEY"
+)  # Sessions and password resets can be forged by whoever knows it.
 ALLOWED_HOSTS = env.list("ALLOWED_HOSTS", default=["localhost", "127.0.0.1"])
 CSRF_TRUSTED_ORIGINS = env.list("CSRF_TRUSTED_ORIGINS", default=[])
 # Plain HTTP is only for a developer's own machine; everywhere else cookies travel over TLS alone.
