@@ -66,6 +66,14 @@ class InvalidTransition(DomainError):
     default_message = _("The current status does not allow this.")
 
 
+class Busy(DomainError):
+    """Somebody else has held the team for too long; the same call may well succeed in a moment."""
+
+    code = "busy"
+    status = 503
+    default_message = _("This team is busy right now. Please try again in a moment.")
+
+
 class InvalidInput(DomainError):
     """A value makes no sense. `data["errors"]` maps the field to its message."""
 

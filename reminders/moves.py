@@ -36,7 +36,9 @@ class Move:
             raise ValueError(f"{self.task.status} → {self.to} ({self.cause}) is no transition")
 
 
-# The claimer's clock is the statement's: a lease starts when the rows are ours, not when we asked.
+# A lease starts when the rows are ours, not when we asked. A takeover does not prolong it: a task that
+# kills every worker that touches it is delivered again at once, and only the expiry of its lease stops
+# that (it counts an attempt and makes the redelivered message one of an older run).
 _CLAIM = """
 WITH hint AS (
     SELECT * FROM unnest(%(ids)s::bigint[], %(runs)s::bigint[]) AS hint(id, run)
@@ -49,7 +51,7 @@ WITH hint AS (
 ), claimed AS (
     UPDATE reminders_task AS task
     SET status = 'RUNNING', execution_id = %(lease)s, started_at = clock_timestamp(),
-        lease_expires_at = clock_timestamp() + %(ttl)s::interval
+        lease_expires_at = coalesce(task.lease_expires_at, clock_timestamp() + %(ttl)s::interval)
     FROM mine WHERE task.id = mine.id
     RETURNING task.id, task.run, mine.was, task.started_at
 )

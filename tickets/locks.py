@@ -9,9 +9,10 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 
-from django.db import DatabaseError, InterfaceError, connection, transaction
+from django.db import DatabaseError, InterfaceError, OperationalError, connection, transaction
+from psycopg.errors import LockNotAvailable
 
-from helpdesk.errors import NotAllowed, NotFound
+from helpdesk.errors import Busy, NotAllowed, NotFound
 from tickets.models import Membership, Team, User
 from tickets.states import STAFF, Role
 
@@ -53,14 +54,21 @@ def locked_teams(team_ids: list[int]) -> Iterator[list[Team]]:
     another transaction the lock would outlive the block, and a rollback outside would undo what the
     caller was told had happened.
 
-    Raises `NotFound` if one of them does not exist.
+    Raises `NotFound` if one of them does not exist, `Busy` if the wait exceeds the database's
+    `lock_timeout`.
     """
     with transaction.atomic(durable=True):
-        teams = list(
+        wanted = (
             Team.objects.select_for_update(no_key=True, of=("self",))
             .filter(pk__in=team_ids)
             .order_by("id")
         )
+        try:
+            teams = list(wanted)
+        except OperationalError as error:
+            if isinstance(error.__cause__, LockNotAvailable):
+                raise Busy from error
+            raise
         if len(teams) != len(set(team_ids)):
             raise NotFound
         token = _held.set(frozenset(team_ids))

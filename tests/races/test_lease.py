@@ -207,3 +207,16 @@ def test_a_worker_whose_lease_was_recovered_commits_nothing(
     assert not ReminderNotification.objects.exists()
     processor.process(team_id=task.team_id, hints=[(task.pk, 2)])
     assert ReminderNotification.objects.count() == 1
+
+
+def test_a_takeover_does_not_prolong_the_lease(cast: Cast) -> None:
+    """Or a task that kills its worker, and is delivered again at once, would go round for ever."""
+    task = due_task(cast)
+    claim(task)
+    task.refresh_from_db()
+    expires = task.lease_expires_at
+
+    claim(task)
+
+    task.refresh_from_db()
+    assert task.lease_expires_at == expires

@@ -5,8 +5,9 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from django.db import transaction
+from django.db import connection, transaction
 
+from helpdesk.errors import Busy
 from notifications import services as notices
 from notifications.models import ReminderNotification
 from reminders import processor
@@ -235,3 +236,24 @@ def test_tickets_opened_at_once_get_numbers_without_gaps_or_repeats(
     numbers = Ticket.objects.order_by("number").values_list("number", flat=True)
     assert list(numbers) == list(range(1, 11))
     assert TicketEvent.objects.filter(kind="CREATED").count() == 10
+
+
+def test_a_team_that_stays_locked_is_busy_and_the_caller_is_not_held_for_ever(
+    cast: Cast, threads: Threads, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ticket = open_ticket(cast)
+    pause = Pause(monkeypatch, assignment, "record_change")
+    holder = threads.start(lambda: take(cast, ticket, "agent"))
+    pause.wait()
+    with connection.cursor() as cursor:
+        cursor.execute("SET lock_timeout = '50ms'")
+    try:
+        with pytest.raises(Busy):
+            act(cast, services.reply_to_ticket, ticket, body="Hello?")
+    finally:
+        with connection.cursor() as cursor:
+            cursor.execute("RESET lock_timeout")
+        pause.go_on()
+
+    holder.result(TIMEOUT)
+    assert Ticket.objects.get(pk=ticket.pk).version == 1
