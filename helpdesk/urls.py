@@ -1,7 +1,11 @@
 """All addresses."""
 
 from django.contrib import admin
-from django.urls import include, path
+from django.urls import include, path, register_converter
+
+from helpdesk.converters import RowConverter
+
+register_converter(RowConverter, "row")
 
 urlpatterns = [
     path("", include("tickets.urls")),

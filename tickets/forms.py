@@ -1,0 +1,139 @@
+"""Forms: what a browser sends, made into the arguments of a service. Fields are named like the arguments."""
+
+from typing import Any
+
+from django import forms
+from django.utils.translation import gettext_lazy as _
+
+from tickets import selectors
+from tickets.selectors import Viewer
+from tickets.services.checks import MAX_TEXT
+from tickets.states import REMINDER_MINUTES, Priority, Status
+
+
+class StyledForm(forms.Form):
+    """Bootstrap's classes, and errors that a screen reader finds at their field."""
+
+    def __init__(self, *args: Any, viewer: Viewer | None = None, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.viewer = viewer
+        self.error_css_class = "is-invalid"
+        for name, field in self.fields.items():
+            widget = field.widget
+            if isinstance(widget, forms.CheckboxInput):
+                css = "form-check-input"
+            elif isinstance(widget, forms.Select):
+                css = "form-select"
+            else:
+                css = "form-control"
+            if self.is_bound and name in self.errors:
+                css += " is-invalid"
+            widget.attrs["class"] = css
+
+
+class VersionedForm(StyledForm):
+    """Carries the version of the ticket the person saw. The page writes the field itself, always fresh."""
+
+    version = forms.IntegerField(
+        widget=forms.HiddenInput,
+        error_messages={
+            "required": _("Please load the page again."),
+            "invalid": _("Please load the page again."),
+        },
+    )
+
+
+def text_area(rows: int) -> forms.Textarea:
+    return forms.Textarea(attrs={"rows": rows})
+
+
+class NewTicketForm(StyledForm):
+    title = forms.CharField(label=_("Title"), max_length=200)
+    description = forms.CharField(label=_("Description"), max_length=MAX_TEXT, widget=text_area(8))
+    priority = forms.ChoiceField(
+        label=_("Priority"), choices=Priority.choices, initial=Priority.NORMAL
+    )
+
+
+class ReplyForm(StyledForm):
+    body = forms.CharField(label=_("Reply"), max_length=MAX_TEXT, widget=text_area(4))
+
+
+class NoteForm(StyledForm):
+    body = forms.CharField(label=_("Internal note"), max_length=MAX_TEXT, widget=text_area(3))
+
+
+class AssignForm(VersionedForm):
+    membership_id = forms.TypedChoiceField(
+        label=_("Responsible"), coerce=int, empty_value=None, required=False
+    )
+
+    def __init__(self, *args: Any, viewer: Viewer, **kwargs: Any) -> None:
+        super().__init__(*args, viewer=viewer, **kwargs)
+        self.fields["membership_id"].choices = [  # type: ignore[attr-defined]
+            ("", _("Nobody")),
+            *(
+                (member.pk, member.user.display_name)
+                for member in selectors.assignable(team_id=viewer.team.pk)
+            ),
+        ]
+
+
+class EditForm(VersionedForm):
+    title = forms.CharField(label=_("Title"), max_length=200)
+    priority = forms.ChoiceField(label=_("Priority"), choices=Priority.choices)
+
+
+class TransitionForm(VersionedForm):
+    to = forms.ChoiceField(choices=Status.choices, widget=forms.HiddenInput)
+    note = forms.CharField(
+        label=_("Note for the team"), max_length=2000, required=False, widget=text_area(2)
+    )
+
+
+class ReminderForm(VersionedForm):
+    minutes = forms.IntegerField(
+        label=_("Minutes from now"),
+        min_value=REMINDER_MINUTES.start,
+        max_value=REMINDER_MINUTES.stop - 1,
+        initial=60,
+    )
+    note = forms.CharField(label=_("Note on the reminder"), max_length=200, required=False)
+
+
+class CancelReminderForm(VersionedForm):
+    """Nothing but the version."""
+
+
+class FilterForm(forms.Form):
+    """What the list shows. Lives in the address, so that a link shares it."""
+
+    status = forms.ChoiceField(label=_("Status"), required=False)
+    assignee = forms.ChoiceField(label=_("Responsible"), required=False)
+    overdue = forms.BooleanField(label=_("Overdue"), required=False)
+
+    def __init__(self, *args: Any, viewer: Viewer, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["status"].choices = [  # type: ignore[attr-defined]
+            ("", _("All")),
+            ("active", _("Open or in progress")),
+            *Status.choices,
+        ]
+        if not viewer.is_staff:
+            del self.fields["assignee"], self.fields["overdue"]
+        else:
+            self.fields["assignee"].choices = [  # type: ignore[attr-defined]
+                ("", _("Anybody")),
+                ("me", _("Me")),
+                ("none", _("Nobody")),
+                *(
+                    (str(member.pk), member.user.display_name)
+                    for member in selectors.assignable(team_id=viewer.team.pk)
+                ),
+            ]
+        for field in self.fields.values():
+            field.widget.attrs["class"] = (
+                "form-check-input"
+                if isinstance(field.widget, forms.CheckboxInput)
+                else "form-select form-select-sm"
+            )

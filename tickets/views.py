@@ -1,0 +1,240 @@
+"""Pages of teams and tickets: find, parse, call the service, show."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final
+
+from django.contrib import messages
+from django.core.paginator import Paginator
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.utils.functional import Promise
+from django.utils.translation import gettext_lazy as _
+from django.views.decorators.http import require_GET, require_http_methods
+
+from helpdesk.clock import database_now
+from helpdesk.errors import DomainError, InvalidInput, NotAllowed, NotFound
+from helpdesk.pages import signed_in
+from reminders.selectors import reminder_panel
+from tickets import selectors, services
+from tickets.forms import (
+    AssignForm,
+    CancelReminderForm,
+    EditForm,
+    FilterForm,
+    NewTicketForm,
+    NoteForm,
+    ReminderForm,
+    ReplyForm,
+    StyledForm,
+    TransitionForm,
+)
+from tickets.messages import history_entry
+from tickets.models import Ticket
+from tickets.selectors import TicketFilter, Viewer
+from tickets.states import NOTE_REQUIRED, TRANSITIONS, EventKind, Status
+
+PAGE_SIZE = 25
+
+# What the button of each step of the lifecycle says.
+STEP_LABELS: Final = {
+    EventKind.STARTED: _("Start work"),
+    EventKind.RESOLVED: _("Resolve"),
+    EventKind.CLOSED: _("Close"),
+    EventKind.REOPENED: _("Reopen"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """One thing a person can do on a ticket's page: what is sent, who does it, what is said afterwards."""
+
+    form: Callable[..., StyledForm]
+    service: Callable[..., Any]
+    done: Promise
+
+
+ACTIONS: Final[dict[str, Action]] = {
+    "reply": Action(ReplyForm, services.reply_to_ticket, _("Your reply was added.")),
+    "note": Action(NoteForm, services.add_internal_note, _("The internal note was added.")),
+    "assign": Action(AssignForm, services.assign_ticket, _("The assignment was changed.")),
+    "edit": Action(EditForm, services.edit_ticket, _("The ticket was changed.")),
+    "transition": Action(TransitionForm, services.transition_ticket, _("The status was changed.")),
+    "reminder": Action(ReminderForm, services.schedule_reminder, _("The reminder was set.")),
+    "cancel-reminder": Action(
+        CancelReminderForm,
+        partial(services.schedule_reminder, minutes=None),
+        _("The reminder was cancelled."),
+    ),
+}
+
+
+@require_GET
+def home(request: HttpRequest) -> HttpResponse:
+    """To the first of the person's teams."""
+    memberships = selectors.memberships(user_id=signed_in(request).pk)
+    if not memberships:
+        return render(request, "tickets/no_team.html")
+    return redirect("tickets", slug=memberships[0].team.slug)
+
+
+@require_GET
+def ticket_list(request: HttpRequest, slug: str) -> HttpResponse:
+    viewer = selectors.viewer(user=signed_in(request), slug=slug)
+    form = FilterForm(request.GET, viewer=viewer)
+    form.is_valid()  # A value that is none is shown as an error and filters nothing.
+    now = database_now()
+    tickets = selectors.ticket_list(
+        viewer=viewer, wanted=TicketFilter(**form.cleaned_data), now=now
+    )
+    page = Paginator(tickets, PAGE_SIZE).get_page(request.GET.get("page"))
+    query = request.GET.copy()
+    query.pop("page", None)
+    return render(
+        request,
+        "tickets/list.html",
+        {"viewer": viewer, "form": form, "page": page, "query": query.urlencode(), "now": now},
+    )
+
+
+@require_http_methods(["GET", "POST"])
+def new_ticket(request: HttpRequest, slug: str) -> HttpResponse:
+    viewer = selectors.viewer(user=signed_in(request), slug=slug)
+    form = NewTicketForm(request.POST or None)
+    status = 200
+    if request.method == "POST":
+        status = 400
+        if form.is_valid():
+            try:
+                ticket = services.create_ticket(
+                    team_id=viewer.team.pk, actor_id=viewer.user.pk, **form.cleaned_data
+                )
+            except InvalidInput as error:
+                _show_at_fields(form, error)
+            else:
+                messages.success(request, _("Your ticket was opened."))
+                return redirect("ticket", slug=slug, number=ticket.number)
+    return render(request, "tickets/new.html", {"viewer": viewer, "form": form}, status=status)
+
+
+@require_GET
+def ticket_page(request: HttpRequest, slug: str, number: int) -> HttpResponse:
+    viewer = selectors.viewer(user=signed_in(request), slug=slug)
+    return _show_ticket(request, viewer, number)
+
+
+@require_http_methods(["GET", "POST"])
+def ticket_action(request: HttpRequest, slug: str, number: int, action: str) -> HttpResponse:
+    """Do it and show the ticket again; if refused, show the fresh ticket with what was typed."""
+    if action not in ACTIONS:
+        raise NotFound
+    if request.method == "GET":  # Back from signing in.
+        return redirect("ticket", slug=slug, number=number)
+    viewer = selectors.viewer(user=signed_in(request), slug=slug)
+    ticket = selectors.ticket_page(viewer=viewer, number=number)
+    what = ACTIONS[action]
+    form = what.form(request.POST, viewer=viewer)
+    if not form.is_valid():
+        return _show_ticket(request, viewer, number, refused={action: form}, status=400)
+    try:
+        what.service(
+            team_id=viewer.team.pk,
+            ticket_id=ticket.pk,
+            actor_id=viewer.user.pk,
+            **form.cleaned_data,
+        )
+    except (NotFound, NotAllowed):
+        raise
+    except DomainError as error:
+        _show_at_fields(form, error)
+        return _show_ticket(
+            request, viewer, number, refused={action: form}, error=error, status=error.status
+        )
+    messages.success(request, str(what.done))
+    return redirect("ticket", slug=slug, number=number)
+
+
+def _show_ticket(
+    request: HttpRequest,
+    viewer: Viewer,
+    number: int,
+    *,
+    refused: Mapping[str, StyledForm] | None = None,
+    error: DomainError | None = None,
+    status: int = 200,
+) -> HttpResponse:
+    ticket = selectors.ticket_page(viewer=viewer, number=number)
+    forms = {**_forms(viewer, ticket), **(refused or {})}
+    context: dict[str, Any] = {
+        "viewer": viewer,
+        "ticket": ticket,
+        "error": error,
+        "form_errors": [message for form in (refused or {}).values() for message in _said(form)],
+        "comments": selectors.conversation(viewer=viewer, ticket=ticket),
+        "history": [
+            history_entry(event, for_staff=viewer.is_staff)
+            for event in selectors.events(viewer=viewer, ticket=ticket)
+        ],
+        # Template names have no dashes.
+        "forms": {name.replace("-", "_"): form for name, form in forms.items()},
+    }
+    if viewer.is_staff:
+        context |= {
+            "panel": reminder_panel(ticket=ticket, now=database_now()),
+            "steps": _steps(ticket, refused or {}),
+        }
+    return render(request, "tickets/ticket.html", context, status=status)
+
+
+def _forms(viewer: Viewer, ticket: Ticket) -> dict[str, StyledForm]:
+    """Empty forms for what this person may do on this ticket."""
+    if ticket.status == Status.CLOSED:
+        return {}
+    forms: dict[str, StyledForm] = {"reply": ReplyForm()}
+    if viewer.is_staff:
+        forms |= {
+            "note": NoteForm(auto_id="id_note_%s"),
+            "assign": AssignForm(viewer=viewer, initial={"membership_id": ticket.assignee_id}),
+            "edit": EditForm(initial={"title": ticket.title, "priority": ticket.priority}),
+        }
+    if viewer.is_staff and ticket.is_active:
+        forms["reminder"] = ReminderForm(auto_id="id_reminder_%s")
+    return forms
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A step of the lifecycle that is possible now."""
+
+    to: str
+    label: str
+    form: StyledForm
+    needs_note: bool
+
+
+def _steps(ticket: Ticket, refused: Mapping[str, StyledForm]) -> list[Step]:
+    steps = []
+    for (before, to), kind in TRANSITIONS.items():
+        if before == ticket.status:
+            form = refused.get("transition")
+            if form is None or form.data.get("to") != to:
+                form = TransitionForm(auto_id=f"id_{to}_%s")
+            steps.append(Step(to.value, str(STEP_LABELS[kind]), form, kind in NOTE_REQUIRED))
+    return steps
+
+
+def _show_at_fields(form: StyledForm, error: DomainError) -> None:
+    """A service's field errors, shown where they belong; all others above the form."""
+    for field, message in error.data.get("errors", {}).items():
+        form.add_error(field if field in form.fields else None, str(message))
+
+
+def _said(form: StyledForm) -> list[str]:
+    """The errors of fields nobody sees."""
+    return [
+        str(message)
+        for name, said in form.errors.items()
+        if name == "__all__" or form.fields[name].widget.is_hidden
+        for message in said
+    ]
