@@ -127,6 +127,7 @@ AUTH_PASSWORD_VALIDATORS = [
 LANGUAGE_CODE = "en"
 LANGUAGES = [("en", _("English")), ("zh-hans", _("Simplified Chinese"))]
 LOCALE_PATHS = [BASE_DIR / "helpdesk" / "locale"]
+FORMAT_MODULE_PATH = "helpdesk.formats"
 USE_I18N = True
 USE_TZ = True  # Instants are stored in UTC; zones are for showing.
 TIME_ZONE = "UTC"

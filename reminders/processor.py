@@ -20,6 +20,7 @@ from django.db import transaction
 from django.db.models import QuerySet
 
 from helpdesk.clock import database_now
+from helpdesk.errors import Busy
 from notifications import services as notices
 from reminders import evidence, moves, outbox
 from reminders.models import Task
@@ -36,7 +37,7 @@ log = structlog.get_logger(__name__)
 
 
 class TeamBusy(Exception):
-    """Another worker is firing this team's reminders; nothing was claimed. Come back in a moment."""
+    """Somebody else holds the team: its reminders are being fired, or its row is locked. Come back in a moment."""
 
 
 class LeaseLost(Exception):
@@ -54,7 +55,8 @@ class NotDueYet(Exception):
 def process(*, team_id: int, hints: Sequence[tuple[int, int]]) -> None:
     """Fire what these (task id, run) hints name, as far as it is due and still wanted.
 
-    Raises `TeamBusy` before anything is written, `NotDueYet` after the rest of the set was committed.
+    Raises `TeamBusy` if the same hints should be brought again in a moment, `NotDueYet` after the rest
+    of the set was committed.
     """
     with team_lane(team_id) as free:
         if not free:
@@ -85,6 +87,9 @@ def settle(*, team_id: int, task_ids: Sequence[int], lease: uuid.UUID) -> None:
             fire(team_id=team_id, task_ids=part, lease=lease)
         except NotDueYet as error:
             early = error
+        except Busy:
+            # Not the tasks' fault: come again with the whole set, whose lease is still ours to take.
+            raise TeamBusy from None
         except LeaseLost:
             if ours := list(_held(part, lease).values_list("id", flat=True)):
                 pending.append(ours)

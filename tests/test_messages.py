@@ -1,6 +1,7 @@
 """Every text can be read in every language, and the tool that makes sure sees every text."""
 
 import gettext
+import sys
 from io import BytesIO, StringIO
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from babel.messages.pofile import read_po
 from django.conf import LazySettings
 from django.core.management import CommandError, call_command
 
+import helpdesk.management
 from helpdesk.management.bare_text import bare_text
 from helpdesk.management.catalogues import (
     catalogue_path,
@@ -301,6 +303,16 @@ def test_the_check_writes_nothing_and_fails_with_a_list(
     assert not (project / "locale").exists()
 
 
+def test_without_babel_it_says_where_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "helpdesk.management.catalogues")
+    monkeypatch.delattr(helpdesk.management, "catalogues")
+    monkeypatch.setitem(sys.modules, "babel", None)
+    monkeypatch.delitem(sys.modules, "babel.messages.catalog")
+
+    with pytest.raises(CommandError, match="Babel"):
+        call_command("messages", check=True)
+
+
 def test_updating_twice_and_translating_makes_the_check_pass(
     project: Path, settings: LazySettings
 ) -> None:
@@ -328,6 +340,8 @@ def test_updating_twice_and_translating_makes_the_check_pass(
         ("%s and %d", "%d 和 %s", True),  # Counted, not ordered: nobody here uses them.
         ("{} and {name}", "{name} 与 {}", True),
         ("{name}", "{名}", False),
+        ("%(name)s has it", "%(name)s：在 %(name)s 手里", True),
+        ("%s has it", "%s：在 %s 手里", False),
         ("%(n)d", "%(n)s", False),
         (("One", "%(n)d"), ("Eins", "%(n)d"), True),
         (("One", "%(n)d"), ("%(n)d", "%(n)d"), True),

