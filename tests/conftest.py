@@ -1,6 +1,7 @@
 """Fixtures for the whole suite. Everything runs against a real PostgreSQL and a real Redis-protocol server."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from django.conf import settings
@@ -26,3 +27,12 @@ def own_broker(worker_id: str) -> Iterator[Redis]:
     client.flushdb()
     yield client
     client.close()
+
+
+@pytest.fixture
+def plain_static(settings: Any) -> None:
+    """Pages name their static files without a manifest: nothing has collected them here."""
+    settings.STORAGES = {
+        **settings.STORAGES,
+        "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
+    }

@@ -11,7 +11,6 @@ from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import gettext_noop
 
-from helpdesk.errors import DomainError
 from helpdesk.pages import signed_in
 from helpdesk.service_admin import ReadOnlyAdmin, ServiceFormMixin, act_on_each
 from tickets import services
@@ -105,36 +104,6 @@ class TeamAdmin(ServiceFormMixin, admin.ModelAdmin):
         obj.pk = team.pk
 
 
-class NewMembershipForm(forms.ModelForm):
-    """Asks the service while it still can show a refusal at the form."""
-
-    class Meta:
-        model = Membership
-        fields: ClassVar = ["team", "user", "role"]
-
-    actor_id: int
-
-    def clean(self) -> dict[str, Any]:
-        cleaned = super().clean() or self.cleaned_data
-        if not self.errors:
-            try:
-                self.joined = services.add_member(
-                    team_id=cleaned["team"].pk,
-                    actor_id=self.actor_id,
-                    user_id=cleaned["user"].pk,
-                    role=cleaned["role"],
-                )
-            except DomainError as refusal:
-                self.add_error(None, str(refusal))
-        return cleaned
-
-    def validate_unique(self) -> None:
-        """The service has decided; asking again would find the row it has just made."""
-
-    def validate_constraints(self) -> None:
-        """As above."""
-
-
 @admin.register(Membership)
 class MembershipAdmin(ServiceFormMixin, ReadOnlyAdmin):
     """Who is in which team. Joining, changing role and leaving go through the services."""
@@ -148,16 +117,19 @@ class MembershipAdmin(ServiceFormMixin, ReadOnlyAdmin):
     def has_add_permission(self, request: HttpRequest) -> bool:
         return bool(request.user.is_superuser)
 
-    def get_form(
-        self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any
-    ) -> Any:
-        if obj is None:
-            return type("Form", (NewMembershipForm,), {"actor_id": signed_in(request).pk})
-        return super().get_form(request, obj, change, **kwargs)
+    def formfield_for_foreignkey(self, db_field: Any, request: Any, **kwargs: Any) -> Any:
+        if db_field.name == "user":
+            kwargs["queryset"] = User.objects.filter(is_active=True)
+        return super().formfield_for_foreignkey(db_field, request, **kwargs)
 
     def save_model(self, request: HttpRequest, obj: Membership, form: Any, change: bool) -> None:
-        """The service has stored it."""
-        obj.pk = form.joined.pk
+        """Only ever a new one. What the form could not know yet, the service refuses on a page of its own."""
+        obj.pk = services.add_member(
+            team_id=obj.team_id,
+            actor_id=signed_in(request).pk,
+            user_id=obj.user_id,
+            role=obj.role,
+        ).pk
 
     def _change_role(
         self, request: HttpRequest, queryset: QuerySet[Membership], role: Role

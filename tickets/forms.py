@@ -17,8 +17,7 @@ class StyledForm(forms.Form):
     def __init__(self, *args: Any, viewer: Viewer | None = None, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.viewer = viewer
-        self.error_css_class = "is-invalid"
-        for name, field in self.fields.items():
+        for field in self.fields.values():
             widget = field.widget
             if isinstance(widget, forms.CheckboxInput):
                 css = "form-check-input"
@@ -26,9 +25,17 @@ class StyledForm(forms.Form):
                 css = "form-select"
             else:
                 css = "form-control"
-            if self.is_bound and name in self.errors:
-                css += " is-invalid"
             widget.attrs["class"] = css
+
+    def add_error(self, field: str | None, error: Any) -> None:
+        super().add_error(field, error)
+        for name in self.errors:
+            if name in self.fields:
+                attributes = self.fields[name].widget.attrs
+                attributes["class"] = (
+                    f"{attributes['class'].removesuffix(' is-invalid')} is-invalid"
+                )
+                attributes["aria-invalid"] = "true"
 
 
 class VersionedForm(StyledForm):

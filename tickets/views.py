@@ -1,6 +1,6 @@
 """Pages of teams and tickets: find, parse, call the service, show."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
@@ -180,9 +180,11 @@ def _show_ticket(
         "forms": {name.replace("-", "_"): form for name, form in forms.items()},
     }
     if viewer.is_staff:
+        steps = _steps(ticket, refused or {})
         context |= {
             "panel": reminder_panel(ticket=ticket, now=database_now()),
-            "steps": _steps(ticket, refused or {}),
+            "steps": steps,
+            "stranded_note": _stranded_note(steps, refused or {}),
         }
     return render(request, "tickets/ticket.html", context, status=status)
 
@@ -222,6 +224,14 @@ def _steps(ticket: Ticket, refused: Mapping[str, StyledForm]) -> list[Step]:
                 form = TransitionForm(auto_id=f"id_{to}_%s")
             steps.append(Step(to.value, str(STEP_LABELS[kind]), form, kind in NOTE_REQUIRED))
     return steps
+
+
+def _stranded_note(steps: Sequence[Step], refused: Mapping[str, StyledForm]) -> str:
+    """The note of a step that is no longer possible: it has no form to be kept in, and is not lost all the same."""
+    form = refused.get("transition")
+    if form is None or any(step.form is form for step in steps):
+        return ""
+    return str(form.data.get("note", ""))
 
 
 def _show_at_fields(form: StyledForm, error: DomainError) -> None:
