@@ -156,7 +156,9 @@ class Supervisor:
         try:
             for process in self._processes:
                 self._start(process)
-            news = self._wait_until_ready() or self._news.get()
+            news = self._wait_until_ready()
+            while news is None:
+                news = self._next_news(timeout=0.5)
             if isinstance(news, str):
                 raise CannotRun(f"{news} has ended with status {self._children[news].wait()}.")
         finally:
@@ -205,13 +207,19 @@ class Supervisor:
             try:
                 socket.create_connection(("127.0.0.1", self._port), timeout=1).close()
             except OSError:
-                try:
-                    return self._news.get(timeout=0.1)
-                except Empty:
-                    continue
+                if (news := self._next_news(timeout=0.1)) is not None:
+                    return news
+                continue
             _say(self._banner.format(url=f"http://localhost:{self._port}/"))
             return None
         raise CannotRun(f"The web did not answer on port {self._port} within {READY_TIMEOUT:g} s.")
+
+    def _next_news(self, *, timeout: float) -> int | str | None:
+        """Never one endless wait: Python notices a signal that came just before it only when it wakes up."""
+        try:
+            return self._news.get(timeout=timeout)
+        except Empty:
+            return None
 
     def _stop(self) -> None:
         """The last started first. A second signal, or too long a wait, ends the rest by force."""
@@ -232,12 +240,10 @@ class Supervisor:
             reader.join(timeout=2)
 
     def _impatient(self) -> bool:
-        while True:
-            try:
-                if isinstance(self._news.get_nowait(), int):
-                    return True
-            except Empty:
-                return False
+        while (news := self._next_news(timeout=0)) is not None:
+            if isinstance(news, int):
+                return True
+        return False
 
 
 def with_servers(command: Sequence[str], data: Path, *, fast: bool) -> int:
@@ -262,7 +268,11 @@ def _obey(command: Sequence[str], env: Mapping[str, str]) -> int:
     signal.signal(signal.SIGINT, lambda *_: None)
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda number, _frame: child.send_signal(number))
-    return child.wait()
+    while child.poll() is None:
+        # Not one endless wait, for the same reason as in `_next_news`.
+        with suppress(subprocess.TimeoutExpired):
+            child.wait(0.5)
+    return child.returncode
 
 
 def _do(command: Sequence[str], env: Mapping[str, str]) -> None:

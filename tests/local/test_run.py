@@ -54,13 +54,15 @@ def read_until(process: "subprocess.Popen[str]", text: str) -> str:
 
 
 def processes_of(folder: Path) -> set[str]:
-    """The command lines of all processes that carry the folder in their environment or arguments."""
+    """The command lines of all processes that name the folder in environment or arguments, or work in it."""
     found = set()
     mark = str(folder).encode()
     for path in Path("/proc").glob("[0-9]*"):
         try:
             command = (path / "cmdline").read_bytes()
-            if mark in command or mark in (path / "environ").read_bytes():
+            environment = (path / "environ").read_bytes()
+            # A server may have overwritten both with a title of its own.
+            if mark in command + environment + os.fsencode((path / "cwd").readlink()):
                 found.add(command.replace(b"\0", b" ").decode(errors="replace"))
         except OSError:
             continue
