@@ -3,6 +3,7 @@
 from typing import Any
 
 from django import forms
+from django.http import QueryDict
 from django.utils.translation import gettext_lazy as _
 
 from tickets import selectors
@@ -14,8 +15,17 @@ from tickets.states import REMINDER_MINUTES, Priority, Status
 class StyledForm(forms.Form):
     """Bootstrap's classes, and errors that a screen reader finds at their field."""
 
-    def __init__(self, *args: Any, viewer: Viewer | None = None, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
+    # Several forms share a page, some with fields of the same name.
+    ids = "id_%s"
+
+    def __init__(
+        self,
+        data: QueryDict | None = None,
+        *,
+        viewer: Viewer | None = None,
+        initial: dict[str, Any] | None = None,
+    ) -> None:
+        super().__init__(data, initial=initial, auto_id=self.ids)
         self.viewer = viewer
         for field in self.fields.values():
             widget = field.widget
@@ -63,20 +73,32 @@ class NewTicketForm(StyledForm):
 
 
 class ReplyForm(StyledForm):
+    ids = "id_reply_%s"
+
     body = forms.CharField(label=_("Reply"), max_length=MAX_TEXT, widget=text_area(4))
 
 
 class NoteForm(StyledForm):
+    ids = "id_note_%s"
+
     body = forms.CharField(label=_("Internal note"), max_length=MAX_TEXT, widget=text_area(3))
 
 
 class AssignForm(VersionedForm):
+    ids = "id_assign_%s"
+
     membership_id = forms.TypedChoiceField(
         label=_("Responsible"), coerce=int, empty_value=None, required=False
     )
 
-    def __init__(self, *args: Any, viewer: Viewer, **kwargs: Any) -> None:
-        super().__init__(*args, viewer=viewer, **kwargs)
+    def __init__(
+        self,
+        data: QueryDict | None = None,
+        *,
+        viewer: Viewer,
+        initial: dict[str, Any] | None = None,
+    ) -> None:
+        super().__init__(data, viewer=viewer, initial=initial)
         self.fields["membership_id"].choices = [  # type: ignore[attr-defined]
             ("", _("Nobody")),
             *(
@@ -87,11 +109,15 @@ class AssignForm(VersionedForm):
 
 
 class EditForm(VersionedForm):
+    ids = "id_edit_%s"
+
     title = forms.CharField(label=_("Title"), max_length=200)
     priority = forms.ChoiceField(label=_("Priority"), choices=Priority.choices)
 
 
 class TransitionForm(VersionedForm):
+    ids = "id_step_%s"
+
     to = forms.ChoiceField(choices=Status.choices, widget=forms.HiddenInput)
     note = forms.CharField(
         label=_("Note for the team"), max_length=2000, required=False, widget=text_area(2)
@@ -99,6 +125,8 @@ class TransitionForm(VersionedForm):
 
 
 class ReminderForm(VersionedForm):
+    ids = "id_reminder_%s"
+
     minutes = forms.IntegerField(
         label=_("In minutes"),
         min_value=REMINDER_MINUTES.start,

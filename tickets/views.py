@@ -196,12 +196,12 @@ def _forms(viewer: Viewer, ticket: Ticket) -> dict[str, StyledForm]:
     forms: dict[str, StyledForm] = {"reply": ReplyForm()}
     if viewer.is_staff:
         forms |= {
-            "note": NoteForm(auto_id="id_note_%s"),
+            "note": NoteForm(),
             "assign": AssignForm(viewer=viewer, initial={"membership_id": ticket.assignee_id}),
             "edit": EditForm(initial={"title": ticket.title, "priority": ticket.priority}),
         }
     if viewer.is_staff and ticket.is_active:
-        forms["reminder"] = ReminderForm(auto_id="id_reminder_%s")
+        forms["reminder"] = ReminderForm()
     return forms
 
 
@@ -221,7 +221,7 @@ def _steps(ticket: Ticket, refused: Mapping[str, StyledForm]) -> list[Step]:
         if before == ticket.status:
             form = refused.get("transition")
             if form is None or form.data.get("to") != to:
-                form = TransitionForm(auto_id=f"id_{to}_%s")
+                form = TransitionForm()
             steps.append(Step(to.value, str(STEP_LABELS[kind]), form, kind in NOTE_REQUIRED))
     return steps
 

@@ -8,7 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import Thread
@@ -47,10 +47,11 @@ class CannotRun(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """A child: its name before each line it prints, and its command."""
+    """A child: its name before each line it prints, its command, and what only it finds in its environment."""
 
     name: str
     command: Sequence[str]
+    env: Mapping[str, str] = field(default_factory=dict)
 
 
 def run() -> None:
@@ -125,6 +126,7 @@ def processes(port: int, data: Path) -> list[Process]:
                 "--worker-class=gthread", "--threads=8", "--no-control-socket", "--access-logfile=-",
                 "--access-logformat=%(m)s %(U)s %(s)s %(M)sms",
             ],
+            {"DATABASE_POOL": "true"},
         ),
     ]  # fmt: skip
 
@@ -174,7 +176,7 @@ class Supervisor:
         child = subprocess.Popen(
             process.command,
             cwd=CHECKOUT,
-            env=self._env,
+            env={**self._env, **process.env},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

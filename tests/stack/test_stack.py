@@ -5,6 +5,7 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
+from pathlib import Path
 from time import monotonic
 
 import pytest
@@ -189,6 +190,26 @@ def test_a_worker_killed_in_the_middle_of_its_transaction_fires_once(
         "FIRED",
     ]
     assert task.run == 2
+
+
+def test_a_child_of_the_worker_killed_in_its_transaction_is_replaced_at_once(
+    stack: Stack, cast: Cast
+) -> None:
+    """The message is given back and the task taken over: nobody waits for the lease to expire."""
+    ticket = assigned(cast)
+    make_due(ticket)
+    with notices_blocked():
+        worker = stack.worker()
+        stack.beat()
+        wait_until(blocked_session, "the worker is in its transaction")
+        for child in Path(f"/proc/{worker.pid}/task/{worker.pid}/children").read_text().split():
+            os.kill(int(child), signal.SIGKILL)
+
+    wait_until_fired(ticket)
+    assert_fired_once(ticket)
+    task = Task.objects.get(ticket=ticket)
+    assert task.run == 1
+    assert "TAKEN_OVER" in task.transitions.values_list("cause", flat=True)
 
 
 def test_a_session_cut_in_the_middle_of_its_transaction_fires_once(

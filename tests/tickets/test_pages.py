@@ -1,5 +1,6 @@
 """The pages of tickets, as people use them: what they show, what they do, and what they refuse without losing anything."""
 
+import re
 from typing import Any
 
 import pytest
@@ -357,6 +358,22 @@ def test_an_action_opened_by_address_leads_back_to_its_ticket(cast: Cast, page: 
     answer = page.client.get(page.url("ticket-action", number=ticket.number, action="reply"))
 
     assert answer.headers["Location"] == page.url("ticket", number=ticket.number)
+
+
+def test_no_two_elements_share_an_id_whatever_was_refused(cast: Cast, page: Pages) -> None:
+    ticket = act(cast, services.start_ticket, open_ticket(cast))
+    page.sign_in("agent")
+    shown = [page.get("ticket", number=ticket.number)[1]]
+    shown += [
+        page.do(ticket, action, version="x")[1]
+        for action in ("reply", "note", "assign", "edit", "transition", "reminder")
+    ]
+
+    for html in shown:
+        ids = re.findall(r'\sid="([^"]+)"', html)
+        assert len(ids) == len(set(ids)) > 8
+        labels = re.findall(r'<label[^>]*for="([^"]+)"', html)
+        assert set(labels) <= set(ids)
 
 
 # --- What customers see -------------------------------------------------------------------------

@@ -1,0 +1,36 @@
+"""What the documents say in tables is what the code does."""
+
+import re
+
+import pytest
+from django.conf import settings
+
+from reminders.states import TRANSITIONS
+
+
+def test_the_states_in_the_documents_are_those_of_the_code() -> None:
+    text = (settings.BASE_DIR / "docs" / "reminders.md").read_text()
+    rows = re.findall(r"^\| (–|[A-Z]+) \| ([A-Z]+) \| ([A-Z_]+) \|", text, re.MULTILINE)
+
+    assert {(before.replace("–", ""), after, cause) for before, after, cause in rows} == {
+        (before or "", after, cause) for before, after, cause in TRANSITIONS
+    }
+
+
+@pytest.mark.parametrize("name", ["README.md", "README.zh-CN.md"])
+def test_every_setting_that_comes_from_the_environment_is_explained(name: str) -> None:
+    code = (settings.BASE_DIR / "helpdesk" / "settings.py").read_text()
+    known = set(re.findall(r"(?:env\.\w+|seconds)\(\s*\"([A-Z_]+)\"", code))
+    text = (settings.BASE_DIR / name).read_text()
+
+    assert len(known) > 25
+    assert {setting for setting in known if f"`{setting}`" not in text} == set()
+
+
+@pytest.mark.parametrize("name", ["README.md", "README.zh-CN.md"])
+def test_every_link_into_the_project_leads_somewhere(name: str) -> None:
+    text = (settings.BASE_DIR / name).read_text()
+    links = re.findall(r"\]\((?!https?:)([^)#]+)\)", text)
+
+    assert links
+    assert [link for link in links if not (settings.BASE_DIR / link).exists()] == []
