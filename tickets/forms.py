@@ -13,7 +13,10 @@ from tickets.states import REMINDER_MINUTES, Priority, Status
 
 
 class StyledForm(forms.Form):
-    """Bootstrap's classes, and errors that a screen reader finds at their field."""
+    """Bootstrap's classes, and errors that a screen reader finds at their field.
+
+    `viewer` is who looks, for forms whose choices depend on it.
+    """
 
     # Several forms share a page, some with fields of the same name.
     ids = "id_%s"
@@ -26,7 +29,6 @@ class StyledForm(forms.Form):
         initial: dict[str, Any] | None = None,
     ) -> None:
         super().__init__(data, initial=initial, auto_id=self.ids)
-        self.viewer = viewer
         for field in self.fields.values():
             widget = field.widget
             if isinstance(widget, forms.CheckboxInput):
