@@ -32,12 +32,7 @@ def recover_expired() -> int:
             )
             steps = [_recovered(task) for task in tasks]
             move(steps, now=now)
-            for step in steps:
-                step.task.run += 1
-                step.task.attempts += 1
-            outbox.publish_on_commit(
-                [outbox.hint(step.task) for step in steps if step.to == TaskStatus.WAITING], now=now
-            )
+            outbox.publish_on_commit([_next_run(step) for step in steps if step.next_run], now=now)
         for step in steps:
             log.warning(
                 "reminder.lease_expired",
@@ -62,3 +57,10 @@ def _recovered(task: Task) -> Move:
         attempts=attempts,
         next_run=not give_up,
     )
+
+
+def _next_run(step: Move) -> outbox.Hint:
+    """What to publish for a task that the step has put back."""
+    step.task.run += 1
+    step.task.attempts += 1
+    return outbox.hint(step.task)
