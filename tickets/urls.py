@@ -1,5 +1,6 @@
 """Addresses of teams and tickets."""
 
+from django.contrib.auth.decorators import login_not_required
 from django.contrib.auth.views import LoginView, LogoutView
 from django.urls import path
 from django.views.i18n import set_language
@@ -9,7 +10,7 @@ from tickets import views
 urlpatterns = [
     path("sign-in/", LoginView.as_view(redirect_authenticated_user=True), name="login"),
     path("sign-out/", LogoutView.as_view(), name="logout"),
-    path("language/", set_language, name="set_language"),
+    path("language/", login_not_required(set_language), name="set_language"),
     path("", views.home, name="home"),
     path("t/<slug:slug>/tickets/", views.ticket_list, name="tickets"),
     path("t/<slug:slug>/tickets/new/", views.new_ticket, name="new-ticket"),

@@ -617,3 +617,22 @@ def test_pages_speak_chinese_when_the_browser_does_or_the_person_says_so(
     _, html = page.get("tickets")
     assert '<html lang="zh-hans">' in html
     assert "工单" in html
+
+
+def test_the_language_can_be_chosen_before_signing_in(client: Client, db: None) -> None:
+    answer = client.post("/language/", {"language": "zh-hans", "next": "/sign-in/"}, follow=True)
+
+    assert answer.redirect_chain == [("/sign-in/", 302)]
+    assert "登录" in answer.content.decode()
+
+
+@pytest.mark.parametrize("address", ["https://elsewhere.example/", "//elsewhere.example/"])
+def test_no_address_leads_out_of_the_helpdesk(cast: Cast, client: Client, address: str) -> None:
+    agent = cast.user("agent")
+    agent.set_password("correct horse")
+    agent.save(update_fields=["password"])
+    form = {"username": "agent", "password": "correct horse", "next": address}
+
+    assert client.post("/sign-in/", form).headers["Location"] == "/"
+    answer = client.post("/language/", {"language": "en", "next": address})
+    assert "elsewhere" not in answer.headers["Location"]
