@@ -13,7 +13,7 @@ SOURCES := helpdesk tickets reminders notifications tests manage.py
 
 $(PY):
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer with venv is needed (on Debian: apt install python3 python3-venv), or say where: make PYTHON=/path/to/python"; exit 1; }
-	$(PYTHON) -m venv $(VENV)
+	$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); exit 1; }
 
 # A stamp beside the packages: a changed lock installs again, an unchanged one costs nothing.
 $(VENV)/run.stamp: requirements/run.txt | $(PY)
@@ -32,8 +32,10 @@ help: ## this list
 run: $(VENV)/run.stamp ## web, worker and beat with private PostgreSQL and Valkey, until Ctrl-C
 	@exec $(LOCAL) run
 
+# Temporary folders beside the data: pytest closes its common folder in /tmp to other accounts at each start,
+# and as root that cuts off the PostgreSQL of a suite that is already running.
 test: $(VENV)/dev.stamp ## the whole suite, on real servers; args="-k reminder" to choose
-	$(SERVERS) $(PY) -m pytest --numprocesses 2 $(args)
+	$(SERVERS) $(PY) -m pytest --numprocesses 2 --basetemp .local/test/tmp $(args)
 
 check: lint types contracts migrations deploy-check messages ## all checks that are not tests
 

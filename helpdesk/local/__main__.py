@@ -4,7 +4,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from helpdesk.local.data import FolderInUse, data_folder, forget
+from helpdesk.local.data import TEST_DATA, FolderInUse, data_folder, forget
 from helpdesk.local.run import CannotRun, run, with_servers
 from helpdesk.local.servers import ServerError
 
@@ -25,9 +25,11 @@ def main() -> int:
             case "run":
                 run()
             case "reset":
-                forget(data_folder())
+                forget(TEST_DATA, data_folder())
             case "with-servers":
                 words = arguments.words[arguments.words[:1] == ["--"] :]
+                if not words:
+                    serve.error("which command?")
                 return with_servers(words, arguments.data.resolve(), fast=arguments.fast)
     except (CannotRun, FolderInUse, ServerError) as error:
         print(error, file=sys.stderr)

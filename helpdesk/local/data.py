@@ -5,10 +5,13 @@ import os
 import secrets
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 CHECKOUT = Path(__file__).resolve().parents[2]
+TEST_DATA = CHECKOUT / ".local" / "test"  # Where the Makefile lets the suite's servers keep theirs.
+# Everything that a data folder comes to hold, its lock last.
+CONTENTS = ("postgres", "valkey", "secret-key*", "addresses*", "beat*", "tmp", "lock")
 
 
 class FolderInUse(Exception):
@@ -55,8 +58,20 @@ def write_private(path: Path, text: str) -> None:
     new.replace(path)
 
 
-def forget(path: Path) -> None:
-    """Delete the folder and all in it. Raises `FolderInUse`."""
-    if path.exists():
-        with locked(path):
-            shutil.rmtree(path)
+def forget(*folders: Path) -> None:
+    """Delete what these folders hold of ours, all of them or none. Raises `FolderInUse`.
+
+    The folder is a person's choice and may hold other things: they stay, and so does a folder we never used.
+    """
+    with ExitStack() as stack:
+        used = [folder for folder in folders if (folder / "lock").exists()]
+        for folder in used:
+            stack.enter_context(locked(folder))
+        for folder in used:
+            for path in (path for pattern in CONTENTS for path in folder.glob(pattern)):
+                if path.is_dir() and not path.is_symlink():
+                    shutil.rmtree(path)
+                else:
+                    path.unlink()
+            with suppress(OSError):  # Something else is in it.
+                folder.rmdir()

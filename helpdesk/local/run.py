@@ -1,5 +1,6 @@
 """`make run`: web, worker and beat as children of one command, with readable logs and a clean end."""
 
+import http.client
 import json
 import os
 import signal
@@ -28,6 +29,8 @@ from helpdesk.local.servers import Postgres, Valkey, dying_with_parent
 READY_TIMEOUT = 60.0
 # Where a command finds the servers of a helpdesk that is running.
 ADDRESSES = "addresses.json"
+# For every command on one's own machine, unless the environment says otherwise.
+DEFAULTS = {"DEBUG": "true", "PYTHONUNBUFFERED": "1"}
 GRACE = 20.0  # Seconds a child has to end by itself; a worker may be in the middle of a set.
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -55,7 +58,12 @@ class Process:
 
 
 def run() -> None:
-    """Run everything until a signal. Raises `CannotRun`, `FolderInUse` or `ServerError` with one clear message."""
+    """Run everything until a signal; one during the set-up raises `KeyboardInterrupt`.
+
+    Raises `CannotRun`, `FolderInUse` or `ServerError` with one clear message.
+    """
+    for number in SIGNALS:
+        signal.signal(number, signal.default_int_handler)
     port = web_port()
     require_free(port)
     with locked(data_folder()) as data, environment(data) as env:
@@ -89,7 +97,7 @@ def require_free(port: int) -> None:
 @contextmanager
 def environment(data: Path, *, fast: bool = False) -> Iterator[dict[str, str]]:
     """The environment for everything that runs on this data folder. Starts the servers it does not name itself."""
-    env = {"DEBUG": "true", "PYTHONUNBUFFERED": "1", **os.environ}
+    env = {**DEFAULTS, **os.environ}
     with ExitStack() as stack:
         if "DATABASE_URL" not in env:
             env["DATABASE_URL"] = stack.enter_context(Postgres(data / "postgres", fast=fast)).url
@@ -99,7 +107,7 @@ def environment(data: Path, *, fast: bool = False) -> Iterator[dict[str, str]]:
             env["SECRET_KEY"] = secret(data / "secret-key")
         addresses = {name: env[name] for name in ("DATABASE_URL", "REDIS_URL", "SECRET_KEY")}
         write_private(data / ADDRESSES, json.dumps(addresses))
-        stack.callback((data / ADDRESSES).unlink)
+        stack.callback((data / ADDRESSES).unlink, missing_ok=True)
         yield env
 
 
@@ -206,15 +214,26 @@ class Supervisor:
             return None
         deadline = monotonic() + READY_TIMEOUT
         while monotonic() < deadline:
-            try:
-                socket.create_connection(("127.0.0.1", self._port), timeout=1).close()
-            except OSError:
+            if not self._web_answers(self._port):
                 if (news := self._next_news(timeout=0.1)) is not None:
                     return news
                 continue
             _say(self._banner.format(url=f"http://localhost:{self._port}/"))
             return None
         raise CannotRun(f"The web did not answer on port {self._port} within {READY_TIMEOUT:g} s.")
+
+    @staticmethod
+    def _web_answers(port: int) -> bool:
+        """Whatever it answers. A connection says nothing: the port is open before the application is loaded."""
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=2)
+        try:
+            connection.request("HEAD", "/")
+            connection.getresponse()
+        except (OSError, http.client.HTTPException):
+            return False
+        finally:
+            connection.close()
+        return True
 
     def _next_news(self, *, timeout: float) -> int | str | None:
         """Never one endless wait: Python notices a signal that came just before it only when it wakes up."""
@@ -225,15 +244,14 @@ class Supervisor:
 
     def _stop(self) -> None:
         """The last started first. A second signal, or too long a wait, ends the rest by force."""
+        impatient = False
         for child in reversed(self._children.values()):
             child.terminate()
             deadline = monotonic() + GRACE
-            while child.poll() is None and monotonic() < deadline:
-                try:
+            while child.poll() is None and monotonic() < deadline and not impatient:
+                with suppress(subprocess.TimeoutExpired):
                     child.wait(0.1)
-                except subprocess.TimeoutExpired:
-                    if self._impatient():
-                        break
+                impatient = self._signalled_again()
             # Also what it has forked and not waited for.
             with suppress(ProcessLookupError):
                 os.killpg(child.pid, signal.SIGKILL)
@@ -241,7 +259,7 @@ class Supervisor:
         for reader in self._readers:
             reader.join(timeout=2)
 
-    def _impatient(self) -> bool:
+    def _signalled_again(self) -> bool:
         while (news := self._next_news(timeout=0)) is not None:
             if isinstance(news, int):
                 return True
@@ -249,23 +267,31 @@ class Supervisor:
 
 
 def with_servers(command: Sequence[str], data: Path, *, fast: bool) -> int:
-    """Run a command with the servers of this data folder, started for it or running already. Returns its exit status."""
+    """Run a command with the servers of this data folder, started for it or running already. Returns its exit status.
+
+    `fast` servers are for one suite alone: if they run already, this raises `FolderInUse`.
+    """
     try:
         with locked(data), environment(data, fast=fast) as env:
             return _obey(command, env)
     except FolderInUse:
-        if not (data / ADDRESSES).exists():
+        # A suite makes and drops its databases: two of them on one server would be in each other's way.
+        if fast or not (data / ADDRESSES).exists():
             raise
-        return _obey(command, {**os.environ, **json.loads((data / ADDRESSES).read_text())})
+        addresses = json.loads((data / ADDRESSES).read_text())
+        return _obey(command, {**DEFAULTS, **addresses, **os.environ})
 
 
 def _obey(command: Sequence[str], env: Mapping[str, str]) -> int:
     """Run the command as if it had been called itself: signals reach it, its exit status is ours."""
-    child = subprocess.Popen(
-        command,
-        env=env,
-        preexec_fn=dying_with_parent(signal.SIGTERM),  # noqa: PLW1509  as above
-    )
+    try:
+        child = subprocess.Popen(
+            command,
+            env=env,
+            preexec_fn=dying_with_parent(signal.SIGTERM),  # noqa: PLW1509  as above
+        )
+    except OSError as error:
+        raise CannotRun(f"{command[0]} cannot be run ({error.strerror}).") from None
     # Ctrl-C reaches it by itself, through the terminal; what comes to us alone is handed on.
     signal.signal(signal.SIGINT, lambda *_: None)
     for number in (signal.SIGTERM, signal.SIGHUP):
@@ -274,7 +300,8 @@ def _obey(command: Sequence[str], env: Mapping[str, str]) -> int:
         # Not one endless wait, for the same reason as in `_next_news`.
         with suppress(subprocess.TimeoutExpired):
             child.wait(0.5)
-    return child.returncode
+    status = child.returncode
+    return status if status >= 0 else 128 - status  # Ended by a signal: as a shell tells it.
 
 
 def _do(command: Sequence[str], env: Mapping[str, str]) -> None:

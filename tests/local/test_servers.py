@@ -6,7 +6,9 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
+from time import monotonic
 
 import psycopg
 import pytest
@@ -79,6 +81,52 @@ def test_data_survives_a_stop_and_a_crash(tmp_path: Path) -> None:
         assert connection.execute("SELECT value FROM kept").fetchone() == (7,)
 
 
+def test_after_a_crash_in_the_middle_of_work_it_starts_again(tmp_path: Path) -> None:
+    with Postgres(tmp_path / "server", fast=True) as server:
+        with (
+            closing(psycopg.connect(server.url, autocommit=True)) as busy,
+            closing(psycopg.connect(server.url, autocommit=True)) as onlooker,
+        ):
+            # No wait in which the backend would notice that its server is gone.
+            busy.pgconn.send_query(b"SELECT count(*) FROM generate_series(1, 10000000000)")
+            state = "SELECT state FROM pg_stat_activity WHERE pid = %s"
+            deadline = monotonic() + 20
+            while onlooker.execute(state, [busy.info.backend_pid]).fetchone() != ("active",):
+                assert monotonic() < deadline
+            server.kill()
+
+        server.start()
+
+        assert answers(server)
+
+
+def test_a_pid_file_that_names_a_stranger_is_stale(tmp_path: Path) -> None:
+    """After a restart of the machine the number belongs to anybody."""
+    server = Postgres(tmp_path / "server", fast=True)
+    server.start()
+    file = tmp_path / "server" / "data" / "postmaster.pid"
+    _, *rest = file.read_text().splitlines()
+    server.kill()
+    with subprocess.Popen(["sleep", "600"], **server._identity()) as stranger:
+        try:
+            file.write_text("\n".join([str(stranger.pid), *rest, ""]))
+            with server:
+                assert answers(server)
+            assert stranger.poll() is None
+        finally:
+            stranger.kill()
+
+
+def test_a_server_left_over_in_the_folder_is_stopped_first(tmp_path: Path) -> None:
+    left = Postgres(tmp_path / "server", fast=True)
+    left.start()
+
+    with Postgres(tmp_path / "server", fast=True) as server:
+        assert answers(server)
+        assert not answers(left)
+    left.stop()  # Waits for what has ended long ago.
+
+
 def test_an_interrupted_first_start_is_not_taken_for_a_database(tmp_path: Path) -> None:
     server = Postgres(tmp_path / "server")
     (tmp_path / "server" / "data.new").mkdir()
@@ -140,6 +188,28 @@ def test_a_folder_is_used_by_one_at_a_time(tmp_path: Path) -> None:
     forget(tmp_path / "data")
     assert not (tmp_path / "data").exists()
     forget(tmp_path / "data")
+
+
+def test_what_is_not_ours_in_a_data_folder_is_never_deleted(tmp_path: Path) -> None:
+    (tmp_path / "postgres").mkdir()
+    forget(tmp_path)
+    assert (tmp_path / "postgres").exists()  # Never used by us.
+
+    (tmp_path / "photos").mkdir()
+    with locked(tmp_path):
+        secret(tmp_path / "secret-key")
+    forget(tmp_path)
+
+    assert [path.name for path in tmp_path.iterdir()] == ["photos"]
+
+
+def test_either_all_folders_are_forgotten_or_none(tmp_path: Path) -> None:
+    with locked(tmp_path / "idle"):
+        secret(tmp_path / "idle" / "secret-key")
+    with locked(tmp_path / "busy"), pytest.raises(FolderInUse):
+        forget(tmp_path / "idle", tmp_path / "busy")
+
+    assert (tmp_path / "idle" / "secret-key").exists()
 
 
 def test_a_secret_is_kept_and_private(tmp_path: Path) -> None:
