@@ -28,7 +28,8 @@ app.conf.update(
     # Reminders have a queue of their own, so that no other kind of work can delay them; the short
     # jobs that feed it have another, so that a burst of reminders cannot delay those.
     task_default_queue="default",
-    task_queues=[Queue("reminders"), Queue("dispatch"), Queue("default")],
+    # Each with a key of its own: queues that share one would each get a copy of every message.
+    task_queues=[Queue(name, routing_key=name) for name in ("reminders", "dispatch", "default")],
     task_routes={
         "reminders.process": {"queue": "reminders"},
         "reminders.dispatch": {"queue": "dispatch"},

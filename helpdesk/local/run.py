@@ -114,7 +114,7 @@ def environment(data: Path, *, fast: bool = False) -> Iterator[dict[str, str]]:
 def processes(port: int, data: Path) -> list[Process]:
     """What makes up the helpdesk, in the order it is started; it is stopped in the opposite one."""
     python = [sys.executable, "-m"]
-    celery = [*python, "celery", "-A", "helpdesk"]
+    celery = [*python, "celery", "--quiet", "-A", "helpdesk"]
     return [
         Process(
             "worker",

@@ -101,7 +101,7 @@ def test_it_runs_says_where_keeps_the_data_and_leaves_nothing_behind(tmp_path: P
         assert "customer1" in said
         assert urlopen(f"http://localhost:{port}/", timeout=20).status == 200
         names = " ".join(processes_of(tmp_path))
-        for part in ("gunicorn", "celery -A helpdesk worker", "celery -A helpdesk beat", "valkey"):
+        for part in ("gunicorn", "helpdesk worker", "helpdesk beat", "valkey"):
             assert part in names
 
         with running(tmp_path, PORT=str(free_port())) as second:

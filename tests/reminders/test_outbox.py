@@ -11,6 +11,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from redis import Redis
 
+from helpdesk.celery import app
 from helpdesk.clock import database_now
 from reminders import outbox
 from reminders.models import Task
@@ -50,6 +51,20 @@ def test_what_is_due_within_the_horizon_is_published_with_an_eta_and_marked(
     task.refresh_from_db()
     assert task.dispatched_at is not None
     assert task.status == "WAITING"
+
+
+def test_a_message_goes_to_the_queue_of_the_reminders_and_to_no_other(
+    cast: Cast, own_broker: Redis
+) -> None:
+    for queue in app.conf.task_queues:
+        with app.connection_for_write() as broker:
+            queue(broker.default_channel).declare()  # As a worker does when it starts.
+    make_due(open_ticket(cast))
+
+    outbox.dispatch_due()
+
+    lengths = {queue.name: own_broker.llen(queue.name) for queue in app.conf.task_queues}
+    assert lengths == {"reminders": 1, "dispatch": 0, "default": 0}
 
 
 def test_what_is_overdue_is_published_without_an_eta(cast: Cast, own_broker: Redis) -> None:
