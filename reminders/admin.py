@@ -14,17 +14,7 @@ from reminders.models import Task, TaskTransition
 
 @admin.register(Task)
 class TaskAdmin(ReadOnlyAdmin):
-    list_display = (
-        "id",
-        "team",
-        "ticket",
-        "reminder_revision",
-        "run",
-        "status",
-        "attempts",
-        "due_at",
-        "result_summary",
-    )
+    list_display = ("id", "ticket", "team", "status", "run", "attempts", "due_at")
     list_filter = ("status", "kind", "team")
     list_select_related = ("team", "ticket")
     search_fields = ("=id", "=ticket__number")

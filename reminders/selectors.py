@@ -10,7 +10,7 @@ from notifications.selectors import notices
 from reminders import evidence
 from reminders.models import Task, TaskTransition
 from reminders.recipients import Recipient, responsible_for
-from reminders.states import ACTIVE, Cause, TaskStatus
+from reminders.states import ACTIVE, Cause, SkipReason, TaskStatus
 from tickets.models import Ticket, TicketEvent
 
 
@@ -186,6 +186,6 @@ def _transition(row: TaskTransition) -> TransitionRow:
         from_status=str(TaskStatus(row.from_status).label) if row.from_status else "",
         to_status=str(TaskStatus(row.to_status).label),
         cause=str(Cause(row.cause).label),
-        detail=row.detail,
+        detail=str(SkipReason(row.detail).label) if row.cause == Cause.SKIPPED else row.detail,
         actor_name=row.actor.display_name if row.actor else "",
     )

@@ -1,5 +1,7 @@
 """Failures: everything rolls back, the attempt is counted, the next one comes later, the last one is final."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
 
@@ -7,7 +9,7 @@ import pytest
 from django.conf import settings
 
 from helpdesk.clock import database_now
-from helpdesk.errors import InvalidTransition, NotAllowed, NotFound
+from helpdesk.errors import Busy, InvalidTransition, NotAllowed, NotFound
 from notifications import services as notices
 from notifications.models import ReminderNotification
 from reminders import processor
@@ -192,3 +194,25 @@ def test_a_retry_within_the_backoff_waits_for_its_time(
     task.refresh_from_db()
     assert (task.status, task.attempts) == ("WAITING", attempts)
     assert task.available_at > database_now() + timedelta(seconds=1)
+
+
+def test_a_team_that_is_held_too_long_costs_no_attempt_and_the_hints_come_again(
+    cast: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tasks = [due_task(cast) for _ in range(2)]
+
+    @contextmanager
+    def held(team_id: int) -> Iterator[None]:
+        raise Busy
+        yield
+
+    with monkeypatch.context() as patch:
+        patch.setattr(processor, "locked_team", held)
+        with pytest.raises(processor.TeamBusy):
+            run(*tasks)
+    assert set(Task.objects.values_list("status", "attempts")) == {("RUNNING", 0)}
+
+    run(*tasks)
+
+    assert set(Task.objects.values_list("status", "attempts")) == {("COMPLETED", 0)}
+    assert ReminderNotification.objects.count() == 2
