@@ -173,9 +173,6 @@ REMINDER_BACKOFF_CAP = seconds("REMINDER_BACKOFF_CAP", 900)
 # Reminders that one message, one claim and one transaction carry at the most.
 REMINDER_SET_SIZE = env.int("REMINDER_SET_SIZE", default=500)
 
-# --- REST framework -------------------------------------------------------------------------------
-REST_FRAMEWORK = {"UNAUTHENTICATED_USER": None}
-
 # --- Logs: events with fields ---------------------------------------------------------------------
 LOG_LEVEL = env.str("LOG_LEVEL", default="INFO")
 _shared_processors: list[structlog.typing.Processor] = [
