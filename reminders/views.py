@@ -4,7 +4,7 @@ from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.translation import gettext_lazy as _
-from django.views.decorators.http import require_GET, require_POST
+from django.views.decorators.http import require_http_methods, require_safe
 
 from helpdesk.errors import InvalidTransition, NotAllowed, NotFound
 from helpdesk.pages import signed_in
@@ -15,7 +15,7 @@ from tickets.selectors import Viewer, viewer
 PAGE_SIZE = 50
 
 
-@require_GET
+@require_safe
 def task_list(request: HttpRequest, slug: str) -> HttpResponse:
     who = _staff(request, slug)
     status = request.GET.get("status", "")
@@ -41,7 +41,7 @@ def task_list(request: HttpRequest, slug: str) -> HttpResponse:
     )
 
 
-@require_GET
+@require_safe
 def task_page(request: HttpRequest, slug: str, task_id: int) -> HttpResponse:
     who = _staff(request, slug)
     task = selectors.task_detail(team_id=who.team.pk, task_id=task_id)
@@ -50,8 +50,10 @@ def task_page(request: HttpRequest, slug: str, task_id: int) -> HttpResponse:
     return render(request, "reminders/task.html", {"viewer": who, "task": task})
 
 
-@require_POST
+@require_http_methods(["GET", "POST"])
 def retry(request: HttpRequest, slug: str, task_id: int) -> HttpResponse:
+    if request.method == "GET":  # Back from signing in.
+        return redirect("task", slug=slug, task_id=task_id)
     who = viewer(user=signed_in(request), slug=slug)
     try:
         services.retry_task(team_id=who.team.pk, task_id=task_id, actor_id=who.user.pk)

@@ -6,7 +6,9 @@ import pytest
 from django.apps import apps
 from django.contrib import admin
 from django.contrib.auth.models import Permission
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from notifications.models import ReminderNotification
@@ -74,6 +76,30 @@ def test_every_list_every_row_and_every_search_opens(root: Client, cast: Cast, m
     assert root.get(address(model, "changelist")).status_code == 200
     assert root.get(address(model, "changelist"), {"q": "7"}).status_code == 200
     assert root.get(address(model, "change", row.pk)).status_code == 200
+
+
+@pytest.mark.parametrize("model", OURS, ids=lambda model: model.__name__)
+def test_no_list_costs_more_queries_for_more_rows(root: Client, cast: Cast, model: Any) -> None:
+    def queries() -> int:
+        with CaptureQueriesContext(connection) as captured:
+            assert root.get(address(model, "changelist")).status_code == 200
+        return len(captured)
+
+    furnish(cast)
+    queries()  # What is cached for good is cached now.
+    few = queries()
+    for _ in range(3):
+        furnish(cast)
+
+    assert queries() == few
+
+
+@pytest.mark.parametrize("model", [Team, Membership], ids=lambda model: model.__name__)
+def test_a_form_does_not_list_every_account(root: Client, cast: Cast, model: Any) -> None:
+    html = root.get(address(model, "add")).content.decode()
+
+    assert "admin-autocomplete" in html
+    assert "second_customer" not in html
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from typing import Any, ClassVar
 
 from django import forms
 from django.contrib import admin
+from django.contrib.admin.widgets import AutocompleteSelect
 from django.contrib.auth.admin import UserAdmin as DjangoUserAdmin
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest
@@ -69,8 +70,11 @@ class UserAdmin(DjangoUserAdmin):
 
 
 class NewTeamForm(forms.ModelForm):
+    # Searched for, as in `MembershipAdmin`: a plain select would list every account.
     administrator = forms.ModelChoiceField(
-        label=_("First administrator"), queryset=User.objects.filter(is_active=True)
+        label=_("First administrator"),
+        queryset=User.objects.filter(is_active=True),
+        widget=AutocompleteSelect(Membership._meta.get_field("user"), admin.site),
     )
 
     class Meta:
@@ -112,6 +116,7 @@ class MembershipAdmin(ServiceFormMixin, ReadOnlyAdmin):
     list_filter = ("role", "team")
     list_select_related = ("user", "team")
     search_fields = ("user__username", "user__first_name", "user__last_name", "team__name")
+    autocomplete_fields = ("team", "user")
     actions = ("make_admin", "make_agent", "make_customer", "remove")
 
     def has_add_permission(self, request: HttpRequest) -> bool:

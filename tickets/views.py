@@ -7,11 +7,12 @@ from typing import Any, Final
 
 from django.contrib import messages
 from django.core.paginator import Paginator
+from django.forms import BoundField
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
-from django.views.decorators.http import require_GET, require_http_methods
+from django.views.decorators.http import require_http_methods, require_safe
 
 from helpdesk.clock import database_now
 from helpdesk.errors import DomainError, InvalidInput, NotAllowed, NotFound
@@ -53,10 +54,14 @@ class Action:
     form: Callable[..., StyledForm]
     service: Callable[..., Any]
     done: Promise
+    # Refused before the form is read: its errors, too, would tell a customer of what is not for them.
+    staff_only: bool = True
 
 
 ACTIONS: Final[dict[str, Action]] = {
-    "reply": Action(ReplyForm, services.reply_to_ticket, _("Your reply was added.")),
+    "reply": Action(
+        ReplyForm, services.reply_to_ticket, _("Your reply was added."), staff_only=False
+    ),
     "note": Action(NoteForm, services.add_internal_note, _("The internal note was added.")),
     "assign": Action(AssignForm, services.assign_ticket, _("The assignment was changed.")),
     "edit": Action(EditForm, services.edit_ticket, _("The ticket was changed.")),
@@ -70,7 +75,7 @@ ACTIONS: Final[dict[str, Action]] = {
 }
 
 
-@require_GET
+@require_safe
 def home(request: HttpRequest) -> HttpResponse:
     """To the first of the person's teams."""
     memberships = selectors.memberships(user_id=signed_in(request).pk)
@@ -79,7 +84,7 @@ def home(request: HttpRequest) -> HttpResponse:
     return redirect("tickets", slug=memberships[0].team.slug)
 
 
-@require_GET
+@require_safe
 def ticket_list(request: HttpRequest, slug: str) -> HttpResponse:
     viewer = selectors.viewer(user=signed_in(request), slug=slug)
     form = FilterForm(request.GET, viewer=viewer)
@@ -94,7 +99,14 @@ def ticket_list(request: HttpRequest, slug: str) -> HttpResponse:
     return render(
         request,
         "tickets/list.html",
-        {"viewer": viewer, "form": form, "page": page, "query": query.urlencode(), "now": now},
+        {
+            "viewer": viewer,
+            "form": form,
+            "page": page,
+            "query": query.urlencode(),
+            "filtered": any(form.cleaned_data.values()),
+            "now": now,
+        },
     )
 
 
@@ -118,7 +130,7 @@ def new_ticket(request: HttpRequest, slug: str) -> HttpResponse:
     return render(request, "tickets/new.html", {"viewer": viewer, "form": form}, status=status)
 
 
-@require_GET
+@require_safe
 def ticket_page(request: HttpRequest, slug: str, number: int) -> HttpResponse:
     viewer = selectors.viewer(user=signed_in(request), slug=slug)
     return _show_ticket(request, viewer, number)
@@ -134,25 +146,29 @@ def ticket_action(request: HttpRequest, slug: str, number: int, action: str) -> 
     viewer = selectors.viewer(user=signed_in(request), slug=slug)
     ticket = selectors.ticket_page(viewer=viewer, number=number)
     what = ACTIONS[action]
+    if what.staff_only and not viewer.is_staff:
+        raise NotAllowed
     form = what.form(request.POST, viewer=viewer)
-    if not form.is_valid():
-        return _show_ticket(request, viewer, number, refused={action: form}, status=400)
-    try:
-        what.service(
-            team_id=viewer.team.pk,
-            ticket_id=ticket.pk,
-            actor_id=viewer.user.pk,
-            **form.cleaned_data,
-        )
-    except (NotFound, NotAllowed):
-        raise
-    except DomainError as error:
-        _show_at_fields(form, error)
-        return _show_ticket(
-            request, viewer, number, refused={action: form}, error=error, status=error.status
-        )
-    messages.success(request, str(what.done))
-    return redirect("ticket", slug=slug, number=number)
+    refusal: DomainError = InvalidInput()
+    if form.is_valid():
+        try:
+            what.service(
+                team_id=viewer.team.pk,
+                ticket_id=ticket.pk,
+                actor_id=viewer.user.pk,
+                **form.cleaned_data,
+            )
+        except (NotFound, NotAllowed):
+            raise
+        except InvalidInput as error:
+            _show_at_fields(form, error)
+        except DomainError as error:
+            form.add_error(None, str(error))
+            refusal = error
+        else:
+            messages.success(request, str(what.done))
+            return redirect("ticket", slug=slug, number=number)
+    return _show_ticket(request, viewer, number, refused={action: form}, refusal=refusal)
 
 
 def _show_ticket(
@@ -161,16 +177,18 @@ def _show_ticket(
     number: int,
     *,
     refused: Mapping[str, StyledForm] | None = None,
-    error: DomainError | None = None,
-    status: int = 200,
+    refusal: DomainError | None = None,
 ) -> HttpResponse:
+    refused = refused or {}
     ticket = selectors.ticket_page(viewer=viewer, number=number)
-    forms = {**_forms(viewer, ticket), **(refused or {})}
+    forms = {**_forms(viewer, ticket), **refused}
     context: dict[str, Any] = {
         "viewer": viewer,
         "ticket": ticket,
-        "error": error,
-        "form_errors": [message for form in (refused or {}).values() for message in _said(form)],
+        "refusal": refusal,
+        "problems": [problem for form in refused.values() for problem in _problems(form)]
+        if isinstance(refusal, InvalidInput)
+        else [],
         "comments": selectors.conversation(viewer=viewer, ticket=ticket),
         "history": [
             history_entry(event, for_staff=viewer.is_staff)
@@ -180,12 +198,13 @@ def _show_ticket(
         "forms": {name.replace("-", "_"): form for name, form in forms.items()},
     }
     if viewer.is_staff:
-        steps = _steps(ticket, refused or {})
+        steps = _steps(ticket, refused)
         context |= {
             "panel": reminder_panel(ticket=ticket, now=database_now()),
             "steps": steps,
-            "stranded_note": _stranded_note(steps, refused or {}),
+            "stranded_note": _stranded_note(steps, refused),
         }
+    status = refusal.status if refusal else 200
     return render(request, "tickets/ticket.html", context, status=status)
 
 
@@ -234,17 +253,27 @@ def _stranded_note(steps: Sequence[Step], refused: Mapping[str, StyledForm]) -> 
     return str(form.data.get("note", ""))
 
 
-def _show_at_fields(form: StyledForm, error: DomainError) -> None:
+def _show_at_fields(form: StyledForm, error: InvalidInput) -> None:
     """A service's field errors, shown where they belong; all others above the form."""
     for field, message in error.data.get("errors", {}).items():
         form.add_error(field if field in form.fields else None, str(message))
 
 
-def _said(form: StyledForm) -> list[str]:
-    """The errors of fields nobody sees."""
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing the alert at the top names. `field` is empty where nobody sees one to go to."""
+
+    message: str
+    field: BoundField | None = None
+
+
+def _problems(form: StyledForm) -> list[Problem]:
+    """What is wrong with the input. The page is long, and its form may be far from where a person looks."""
     return [
-        str(message)
+        Problem(
+            str(message),
+            form[name] if name in form.fields and not form[name].is_hidden else None,
+        )
         for name, said in form.errors.items()
-        if name == "__all__" or form.fields[name].widget.is_hidden
         for message in said
     ]

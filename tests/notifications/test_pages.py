@@ -1,7 +1,9 @@
 """The page behind the bell."""
 
 import pytest
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 
 from notifications.models import ReminderNotification
 from tests.cast import Cast
@@ -46,7 +48,38 @@ def test_marking_one_and_all_as_read(
     assert client.post("/notifications/read-all/").status_code == 302
     notice.refresh_from_db()
     assert notice.read_at is not None
-    assert client.get(f"/notifications/{notice.pk}/read/").status_code == 405
+
+
+def test_an_address_that_marks_leads_to_the_notices_and_marks_nothing(
+    cast: Cast, client: Client, notice: ReminderNotification
+) -> None:
+    """That is where somebody lands who had to sign in again after pressing the button."""
+    client.force_login(cast.user("agent"))
+
+    for address in (f"/notifications/{notice.pk}/read/", "/notifications/read-all/"):
+        assert client.get(address).headers["Location"] == "/notifications/"
+    notice.refresh_from_db()
+    assert notice.read_at is None
+
+
+def test_the_inbox_costs_no_more_queries_for_more_notices(
+    cast: Cast, client: Client, notice: ReminderNotification
+) -> None:
+    client.force_login(cast.user("agent"))
+
+    def queries() -> int:
+        with CaptureQueriesContext(connection) as captured:
+            assert client.get("/notifications/").status_code == 200
+        return len(captured)
+
+    queries()  # What is cached for good is cached now.
+    few = queries()
+    for _ in range(5):
+        ticket = act(cast, services.assign_ticket, open_ticket(cast), membership_id=cast.agent.pk)
+        run(make_due(ticket))
+
+    assert queries() == few
+    assert ReminderNotification.objects.filter(user=cast.user("agent")).count() == 6
 
 
 def test_nobody_reads_anybody_elses(

@@ -79,7 +79,30 @@ def test_a_person_retries_from_the_page(client: Client, cast: Cast, failed: Task
 
     failed.refresh_from_db()
     assert (failed.status, failed.run) == ("WAITING", 2)
-    assert client.get(address).status_code == 405
+
+
+def test_a_retry_opened_by_address_leads_to_its_task_and_retries_nothing(
+    client: Client, cast: Cast, failed: Task
+) -> None:
+    """That is where somebody lands who had to sign in again after pressing the button."""
+    client.force_login(cast.user("agent"))
+    address = {"slug": cast.team.slug, "task_id": failed.pk}
+
+    answer = client.get(reverse("retry-task", kwargs=address))
+
+    assert answer.headers["Location"] == reverse("task", kwargs=address)
+    failed.refresh_from_db()
+    assert failed.status == "FAILED"
+
+
+def test_a_failed_task_can_be_retried_even_if_it_left_no_error(
+    client: Client, cast: Cast, failed: Task
+) -> None:
+    Task.objects.filter(pk=failed.pk).update(last_error="")
+
+    _, html = show(client, cast, "agent", "task", task_id=failed.pk)
+
+    assert f"tasks/{failed.pk}/retry/" in html
 
 
 @pytest.mark.parametrize(("who", "expected"), [("customer", 403), ("stranger", 404)])

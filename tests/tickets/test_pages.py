@@ -262,6 +262,67 @@ def test_input_that_makes_no_sense_is_an_error_on_the_page_and_changes_nothing(
     assert not Comment.objects.exists()
 
 
+def test_what_is_wrong_is_said_at_the_top_and_leads_to_its_field(cast: Cast, page: Pages) -> None:
+    ticket = open_ticket(cast)
+    page.sign_in("agent")
+
+    status, html = page.do(ticket, "reminder", version=0, minutes="1.5")
+
+    assert status == 400
+    alert = html[html.index('role="alert"') :].partition("</div>")[0]
+    assert "Some of the input is not valid." in alert
+    assert '<a class="alert-link" href="#id_reminder_minutes">In minutes</a>' in alert
+    assert 'id="id_reminder_minutes_error"' in html
+
+
+def test_a_conflict_is_said_at_the_top_and_at_its_form(cast: Cast, page: Pages) -> None:
+    ticket = open_ticket(cast)
+    act(cast, services.edit_ticket, ticket, by="second_agent", title="Changed by somebody")
+    page.sign_in("agent")
+
+    for action, data in (
+        ("reminder", {"minutes": "17"}),
+        ("cancel-reminder", {}),
+        ("assign", {"membership_id": ""}),
+        ("edit", {"title": "Mine", "priority": "LOW"}),
+        ("transition", {"to": "IN_PROGRESS"}),
+    ):
+        status, html = page.do(ticket, action, version=0, **data)
+        assert (status, html.count("Somebody changed this ticket")) == (409, 2), action
+
+
+def test_a_refusal_that_only_the_service_can_know_stands_at_its_field(
+    cast: Cast, page: Pages, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The member was still staff when the form was made, and no longer is under the lock."""
+    ticket = open_ticket(cast)
+    page.sign_in("agent")
+    monkeypatch.setattr("tickets.selectors.assignable", lambda *, team_id: [cast.customer])
+
+    status, html = page.do(ticket, "assign", version=0, membership_id=cast.customer.pk)
+
+    assert status == 400
+    assert 'id="id_assign_membership_id_error">Tickets are assigned to active staff' in html
+    assert Ticket.objects.get(pk=ticket.pk).assignee is None
+
+
+def test_a_closed_ticket_still_says_who_was_responsible(cast: Cast, page: Pages) -> None:
+    ticket = act(
+        cast, services.assign_ticket, open_ticket(cast), membership_id=cast.second_agent.pk
+    )
+    ticket = act(cast, services.start_ticket, ticket)
+    ticket = act(cast, services.resolve_ticket, ticket, note="Done.")
+    act(cast, services.close_ticket, ticket)
+    page.sign_in("agent")
+
+    _, html = page.get("ticket", number=ticket.number)
+
+    aside = html[html.index('class="ticket-aside"') : html.index('class="ticket-history"')]
+    assert "second_agent" in aside
+    assert "<form" not in aside
+
+
+# What makes sense, and what does not: neither tells a customer anything.
 ACTIONS = [
     ("reminder", {"minutes": "5"}),
     ("cancel-reminder", {}),
@@ -269,23 +330,37 @@ ACTIONS = [
     ("assign", {"membership_id": ""}),
     ("edit", {"title": "New", "priority": "LOW"}),
     ("transition", {"to": "IN_PROGRESS"}),
+    ("reminder", {"minutes": "x"}),
+    ("cancel-reminder", {"version": "x"}),
+    ("note", {"body": ""}),
+    ("assign", {"membership_id": "x"}),
+    ("edit", {"title": "", "priority": ""}),
+    ("transition", {"to": ""}),
 ]
 
 
 @pytest.mark.parametrize(("action", "data"), ACTIONS)
 @pytest.mark.parametrize(
-    ("who", "expected"), [("customer", 403), ("second_customer", 404), ("stranger", 404)]
+    ("who", "expected"),
+    [("customer", 403), ("second_customer", 404), ("stranger", 404), ("second_agent", 404)],
 )
 def test_what_is_for_staff_is_refused_to_everybody_else(
     cast: Cast, page: Pages, action: str, data: dict[str, str], who: str, expected: int
 ) -> None:
     ticket = open_ticket(cast)
     page.sign_in(who)
+    if who == "second_agent":  # Until a moment ago.
+        services.remove_member(
+            team_id=cast.team.pk,
+            actor_id=cast.user("admin").pk,
+            membership_id=cast.second_agent.pk,
+        )
 
-    # A customer who guesses the form finds the choices of an assignment closed, too.
-    status, _ = page.do(ticket, action, version="0", **data)
+    status, html = page.do(ticket, action, **{"version": "0", **data})
 
     assert status == expected
+    for text in ("<textarea", "<select", "invalid-feedback"):
+        assert text not in html
     ticket.refresh_from_db()
     assert ticket.version == 0
 
@@ -310,6 +385,15 @@ def test_a_removed_member_finds_nothing(cast: Cast, page: Pages) -> None:
     assert page.get("ticket", number=ticket.number)[0] == 404
     assert page.do(ticket, "reply", body="Hi")[0] == 404
     assert page.get("tasks")[0] == 404
+
+
+def test_pages_answer_a_request_for_their_head(cast: Cast, page: Pages) -> None:
+    ticket = open_ticket(cast)
+    page.sign_in("agent")
+
+    for name, arguments in (("tickets", {}), ("ticket", {"number": ticket.number}), ("tasks", {})):
+        answer = page.client.head(page.url(name, **arguments))
+        assert (answer.status_code, answer.content) == (200, b"")
 
 
 @pytest.mark.parametrize("name", ["home", "tickets", "new-ticket", "ticket", "tasks", "task"])
@@ -397,6 +481,7 @@ def test_a_customer_sees_no_trace_of_reminders_notes_or_tasks(cast: Cast, page: 
     ):
         status, html = page.get(name, **arguments)
         assert status == 200
+        assert "countdown" not in html
         body = html[html.index("<body") :].lower()
         assert [trace for trace in TRACES if trace in body] == []
     assert "We are on it." in page.get("ticket", number=ticket.number)[1]
@@ -496,6 +581,21 @@ def test_the_list_filters_by_its_address(
 
     assert status == 200
     assert {name for name in several if f"Ticket {name}" in html} == shown
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ("?status=&assignee=", "There are no tickets yet."),
+        ("?status=CLOSED", "No ticket matches this filter."),
+    ],
+)
+def test_an_empty_list_says_whether_the_filter_is_why(
+    cast: Cast, page: Pages, query: str, said: str
+) -> None:
+    page.sign_in("agent")
+
+    assert said in page.get("tickets", query)[1]
 
 
 def test_the_list_filters_by_member(cast: Cast, page: Pages, several: dict[str, Ticket]) -> None:

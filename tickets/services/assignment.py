@@ -34,7 +34,7 @@ def assign_ticket(
             )
             if assignee is None:
                 raise InvalidInput(
-                    membership=_("Tickets are assigned to active staff of the team.")
+                    membership_id=_("Tickets are assigned to active staff of the team.")
                 )
         if before == assignee:
             return ticket
