@@ -11,7 +11,7 @@ from reminders import processor
 from reminders.models import Task
 from tests.people import People
 from tickets import services
-from tickets.models import Membership, Team, Ticket, User
+from tickets.models import Membership, MembershipChange, Team, Ticket, User
 from tickets.states import Role
 
 
@@ -33,10 +33,17 @@ class TeamFactory(factory.django.DjangoModelFactory[Team]):
 class MembershipFactory(factory.django.DjangoModelFactory[Membership]):
     class Meta:
         model = Membership
+        skip_postgeneration_save = True
 
     team = factory.SubFactory(TeamFactory)
     user = factory.SubFactory(UserFactory)
     role = Role.AGENT
+
+    @factory.post_generation
+    def history(self: Membership, create: bool, extracted: Any, **kwargs: Any) -> None:
+        MembershipChange.objects.create(
+            team_id=self.team_id, user_id=self.user_id, role=self.role, at=database_now()
+        )
 
 
 def open_ticket(cast: People, *, by: str = "customer", **fields: Any) -> Ticket:

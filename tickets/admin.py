@@ -15,7 +15,7 @@ from django.utils.translation import gettext_noop
 from helpdesk.pages import signed_in
 from helpdesk.service_admin import ReadOnlyAdmin, ServiceFormMixin, act_on_each
 from tickets import services
-from tickets.models import Comment, Membership, Team, Ticket, TicketEvent, User
+from tickets.models import Comment, Membership, MembershipChange, Team, Ticket, TicketEvent, User
 from tickets.states import Role
 
 admin.site.site_header = _("Helpdesk administration")
@@ -173,6 +173,14 @@ class MembershipAdmin(ServiceFormMixin, ReadOnlyAdmin):
             ),
             gettext_noop("%(count)d people were removed."),
         )
+
+
+@admin.register(MembershipChange)
+class MembershipChangeAdmin(ReadOnlyAdmin):
+    list_display = ("team", "user", "role", "actor", "at")
+    list_filter = ("role", "team")
+    list_select_related = ("team", "user", "actor")
+    search_fields = ("user__username", "user__first_name", "user__last_name", "team__name")
 
 
 @admin.register(Ticket)

@@ -86,6 +86,43 @@ class Membership(models.Model):
         return f"{self.user.display_name} ({self.get_role_display()})"
 
 
+class MembershipChange(models.Model):
+    """Append-only history of who had which role when; a membership's row is gone once the person has left.
+
+    Written by `tickets.services.members` together with the change, under the team lock.
+    """
+
+    team = models.ForeignKey(Team, models.PROTECT, related_name="+", db_index=False)
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.PROTECT, related_name="+", db_index=False
+    )
+    # Null: the person left.
+    role = models.CharField(_("role"), max_length=10, choices=Role.choices, null=True)  # noqa: DJ001
+    # Null when the system acted.
+    actor = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.PROTECT, null=True, related_name="+", db_index=False
+    )
+    at = models.DateTimeField()
+
+    class Meta:
+        verbose_name = _("membership change")
+        verbose_name_plural = _("membership changes")
+        ordering = ("id",)
+        constraints: ClassVar = [
+            models.CheckConstraint(
+                condition=Q(role__isnull=True) | Q(role__in=Role.values),
+                name="membership_change_role_known",
+            ),
+        ]
+        indexes: ClassVar = [
+            # "Which role did this person have in this team at that time?": the audit.
+            models.Index(F("team"), F("user"), F("id").desc(), name="membership_history"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.user_id} in {self.team_id}: {self.role or 'left'}"
+
+
 class Ticket(models.Model):
     """A request of a customer, with the intent to remind whoever is responsible for it at `due_at`.
 

@@ -10,7 +10,7 @@ from helpdesk.errors import InvalidInput, InvalidTransition, NotAllowed, NotFoun
 from tests.cast import Cast
 from tests.factories import UserFactory, act, open_ticket
 from tickets import services
-from tickets.models import Membership, Ticket, TicketEvent, User
+from tickets.models import Membership, MembershipChange, Ticket, TicketEvent, User
 from tickets.states import Role
 
 
@@ -195,6 +195,30 @@ def test_a_member_of_another_team_does_not_exist(cast: Cast) -> None:
             actor_id=cast.user("admin").pk,
             membership_id=cast.stranger.pk,
         )
+
+
+def test_who_had_which_role_when_outlives_the_membership(cast: Cast) -> None:
+    admin = cast.user("admin")
+    person = UserFactory()
+    member = services.add_member(
+        team_id=cast.team.pk, actor_id=admin.pk, user_id=person.pk, role=Role.CUSTOMER
+    )
+    target = {"team_id": cast.team.pk, "actor_id": admin.pk, "membership_id": member.pk}
+    services.change_role(**target, role=Role.AGENT)
+    services.change_role(**target, role=Role.AGENT)
+    services.remove_member(**target)
+    root = UserFactory(is_superuser=True)
+    services.deactivate_account(user_id=cast.user("agent").pk, actor_id=root.pk)
+    services.create_team(name="New", slug="new", admin_id=person.pk)
+
+    changes = MembershipChange.objects.filter(user__in=[person, cast.user("agent")])
+    assert list(changes.values_list("user", "team__slug", "role", "actor")[1:]) == [
+        (person.pk, "support", "CUSTOMER", admin.pk),
+        (person.pk, "support", "AGENT", admin.pk),
+        (person.pk, "support", None, admin.pk),
+        (cast.user("agent").pk, "support", None, root.pk),
+        (person.pk, "new", "ADMIN", None),
+    ]
 
 
 @pytest.mark.django_db(transaction=True)

@@ -5,6 +5,8 @@ the team's lock the person's tickets become unassigned and each of them records 
 that fires a moment later finds nobody it must not tell.
 """
 
+from datetime import datetime
+
 from django.db import transaction
 from django.utils.translation import gettext_lazy as _
 
@@ -12,7 +14,7 @@ from helpdesk.clock import database_now
 from helpdesk.errors import InvalidInput, InvalidTransition, NotAllowed, NotFound
 from tickets.history import record_changes
 from tickets.locks import Actor, actor_under_lock, locked_team, locked_teams, locked_user
-from tickets.models import Membership, Team, Ticket, User
+from tickets.models import Membership, MembershipChange, Team, Ticket, User
 from tickets.services.assignment import person
 from tickets.services.checks import clean_choice, clean_text
 from tickets.states import STAFF, EventKind, Role
@@ -23,7 +25,8 @@ def create_team(*, name: str, slug: str, admin_id: int) -> Team:
     name = clean_text("name", name, max_length=100)
     with transaction.atomic(durable=True):
         team = Team.objects.create(name=name, slug=slug)
-        Membership.objects.create(team=team, user_id=admin_id, role=Role.ADMIN)
+        membership = Membership.objects.create(team=team, user_id=admin_id, role=Role.ADMIN)
+        _record(membership, Role.ADMIN, None, database_now())
     return team
 
 
@@ -31,7 +34,8 @@ def add_member(*, team_id: int, actor_id: int, user_id: int, role: str) -> Membe
     """Put a person with an active account into the team. Team administrators only."""
     role = clean_choice("role", role, Role.values)
     with locked_team(team_id) as team:
-        actor_under_lock(team, actor_id).require_admin()
+        actor = actor_under_lock(team, actor_id)
+        actor.require_admin()
         if not locked_user(user_id).is_active:
             raise InvalidInput(user=_("There is no active account of this name."))
         membership, created = Membership.objects.get_or_create(
@@ -39,6 +43,7 @@ def add_member(*, team_id: int, actor_id: int, user_id: int, role: str) -> Membe
         )
         if not created:
             raise InvalidInput(user=_("This person is already in the team."))
+        _record(membership, Role(role), actor, database_now())
     return membership
 
 
@@ -58,8 +63,10 @@ def change_role(*, team_id: int, actor_id: int, membership_id: int, role: str) -
             _require_another_admin(membership)
         membership.role = role
         membership.save(update_fields=["role"])
+        now = database_now()
+        _record(membership, role, actor, now)
         if role not in STAFF:
-            _unassign(membership, actor, because="demoted")
+            _unassign(membership, actor, now, because="demoted")
     return membership
 
 
@@ -134,11 +141,23 @@ def _require_another_admin(membership: Membership) -> None:
 
 def _remove(membership: Membership, actor: Actor, *, because: str) -> None:
     _require_another_admin(membership)
-    _unassign(membership, actor, because=because)
+    now = database_now()
+    _record(membership, None, actor, now)
+    _unassign(membership, actor, now, because=because)
     membership.delete()
 
 
-def _unassign(membership: Membership, actor: Actor, *, because: str) -> None:
+def _record(membership: Membership, role: Role | None, actor: Actor | None, now: datetime) -> None:
+    MembershipChange.objects.create(
+        team_id=membership.team_id,
+        user_id=membership.user_id,
+        role=role,
+        actor_id=actor.user_id if actor else None,
+        at=now,
+    )
+
+
+def _unassign(membership: Membership, actor: Actor, now: datetime, *, because: str) -> None:
     """Take every ticket from the member and say so on each, set-wise: somebody may have thousands."""
     tickets = list(Ticket.objects.filter(team_id=membership.team_id, assignee=membership))
     before = person(membership)
@@ -146,7 +165,7 @@ def _unassign(membership: Membership, actor: Actor, *, because: str) -> None:
         tickets=tickets,
         kind=EventKind.UNASSIGNED,
         actor=actor,
-        now=database_now(),
+        now=now,
         changed={"assignee": None},
         data={ticket.pk: {"from": before, "to": None, "because": because} for ticket in tickets},
     )
