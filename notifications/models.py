@@ -50,6 +50,8 @@ class ReminderNotification(models.Model):
         indexes: ClassVar = [
             # The inbox: own, newest first.
             models.Index(F("user"), F("created_at").desc(), F("id").desc(), name="notice_inbox"),
+            # The audit: what was delivered since it last looked.
+            models.Index(fields=["created_at"], name="notice_by_creation"),
             # The bell on every page: how many are unread.
             models.Index(
                 fields=["user"],

@@ -33,6 +33,7 @@ class Cause(TextChoices):
     GAVE_UP = "GAVE_UP", _("Gave up after the last attempt")
     LEASE_EXPIRED = "LEASE_EXPIRED", _("Lease expired")
     RETRIED = "RETRIED", _("Retried by a person")
+    PROVEN = "PROVEN", _("Completed from its proof")
 
 
 class SkipReason(TextChoices):
@@ -44,6 +45,7 @@ class SkipReason(TextChoices):
     CLOSED = "CLOSED", _("the ticket was closed")
     TICKET_MISSING = "TICKET_MISSING", _("the ticket no longer exists in this team")
     ALREADY_SENT = "ALREADY_SENT", _("this reminder had already been sent")
+    DUPLICATE = "DUPLICATE", _("another task stands for the same reminder")
 
 
 W, R, C, F = TaskStatus.WAITING, TaskStatus.RUNNING, TaskStatus.COMPLETED, TaskStatus.FAILED
@@ -63,5 +65,60 @@ TRANSITIONS: Final[frozenset[tuple[TaskStatus | None, TaskStatus, Cause]]] = fro
         (R, W, Cause.LEASE_EXPIRED),
         (R, F, Cause.LEASE_EXPIRED),
         (F, W, Cause.RETRIED),
+        (W, C, Cause.PROVEN),
+        (R, C, Cause.PROVEN),
     }
 )
+
+
+# --- The audit ----------------------------------------------------------------------------------
+class Trigger(TextChoices):
+    """What made an audit run."""
+
+    BEAT = "BEAT", _("Period")
+    BOUNDARY = "BOUNDARY", _("Completed tasks")
+    COMMAND = "COMMAND", _("Command")
+    PERSON = "PERSON", _("Person")
+
+
+class Subject(TextChoices):
+    """What a finding is about."""
+
+    TASK = "TASK", _("Task")
+    TICKET = "TICKET", _("Ticket")
+    NOTICE = "NOTICE", _("Notice")
+    BROKER = "BROKER", _("Broker")
+
+
+class Severity(TextChoices):
+    INFO = "INFO", _("Note")
+    WARNING = "WARNING", _("Warning")
+    ERROR = "ERROR", _("Error")
+
+
+class Verdict(TextChoices):
+    """Certain findings are repaired; ambiguous ones are recorded and wait for a person."""
+
+    CERTAIN = "CERTAIN", _("Certain")
+    AMBIGUOUS = "AMBIGUOUS", _("Ambiguous")
+
+
+class Action(TextChoices):
+    """What was done about a finding."""
+
+    COMPLETED = "COMPLETED", _("Completed from its proof")
+    ENDED = "ENDED", _("Ended as skipped")
+    PLANNED = "PLANNED", _("Reminder planned")
+    REQUEUED = "REQUEUED", _("Put back in the queue")
+    PUBLISHED = "PUBLISHED", _("Published again")
+    NOTHING = "NOTHING", _("Nothing: it was gone when looked at again")
+    REFUSED = "REFUSED", _("Nothing: in doubt when looked at again")
+    FAILED = "FAILED", _("The repair failed")
+
+
+class Handling(TextChoices):
+    """What people have said about a finding. Resolved: dealt with, or to be lived with."""
+
+    OPEN = "OPEN", _("Open")
+    ACKNOWLEDGED = "ACKNOWLEDGED", _("Acknowledged")
+    RESOLVED = "RESOLVED", _("Resolved")

@@ -64,7 +64,7 @@ def furnish(cast: Cast) -> Ticket:
 
 
 def test_every_model_is_there() -> None:
-    assert len(OURS) == 9
+    assert len(OURS) > 9
     assert [model for model in OURS if model not in admin.site._registry] == []
 
 

@@ -200,6 +200,8 @@ class Ticket(models.Model):
             models.Index(
                 fields=["team", "due_at"], condition=Q(due_at__isnull=False), name="ticket_by_due"
             ),
+            # The audit: what changed since it last looked.
+            models.Index(fields=["updated_at"], name="ticket_by_change"),
             # A customer's own tickets.
             models.Index(F("creator"), F("team"), F("number").desc(), name="ticket_by_creator"),
         ]
