@@ -15,6 +15,8 @@ from django.conf import settings
 
 from helpdesk import transport
 
+QUEUES = ("reminders", "dispatch", "audit", "default")
+
 transport.install()
 app = Celery("helpdesk")
 app.conf.update(
@@ -26,14 +28,18 @@ app.conf.update(
     enable_utc=True,
     timezone="UTC",
     # Reminders have a queue of their own, so that no other kind of work can delay them; the short
-    # jobs that feed it have another, so that a burst of reminders cannot delay those.
+    # jobs that feed it have another, so that a burst of reminders cannot delay those; the audit, which
+    # may take a second, a third.
     task_default_queue="default",
     # Each with a key of its own: queues that share one would each get a copy of every message.
-    task_queues=[Queue(name, routing_key=name) for name in ("reminders", "dispatch", "default")],
+    task_queues=[Queue(name, routing_key=name) for name in QUEUES],
     task_routes={
         "reminders.process": {"queue": "reminders"},
         "reminders.dispatch": {"queue": "dispatch"},
         "reminders.recover": {"queue": "dispatch"},
+        "reminders.audit": {"queue": "audit"},
+        "reminders.audit_team": {"queue": "audit"},
+        "reminders.prune": {"queue": "audit"},
     },
     # A worker killed in the middle: the message is acknowledged only after the work, and given back
     # when the child process dies, so another worker takes the task over at once.
@@ -81,6 +87,16 @@ app.conf.update(
             "task": "reminders.recover",
             "schedule": settings.REMINDER_RECOVERY_PERIOD,
             "options": {"expires": settings.REMINDER_RECOVERY_PERIOD.total_seconds()},
+        },
+        "audit": {
+            "task": "reminders.audit",
+            "schedule": settings.AUDIT_PERIOD,
+            "options": {"expires": settings.AUDIT_PERIOD.total_seconds()},
+        },
+        "prune what is old": {
+            "task": "reminders.prune",
+            "schedule": settings.AUDIT_PRUNE_PERIOD,
+            "options": {"expires": settings.AUDIT_PRUNE_PERIOD.total_seconds()},
         },
     },
 )

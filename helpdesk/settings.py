@@ -173,6 +173,17 @@ REMINDER_BACKOFF_CAP = seconds("REMINDER_BACKOFF_CAP", 900)
 # Reminders that one message, one claim and one transaction carry at the most.
 REMINDER_SET_SIZE = env.int("REMINDER_SET_SIZE", default=500)
 
+# --- The audit ----------------------------------------------------------------------------------
+# How often everything active, recent, and the next slice of what is stored is looked at.
+AUDIT_PERIOD = seconds("AUDIT_PERIOD", 60)
+# How long after tasks completed their team is audited; completions in between are covered by it.
+AUDIT_DEBOUNCE = seconds("AUDIT_DEBOUNCE", 2)
+# Stored tasks, tickets and notices a periodic audit looks at beside the recent ones, in turn.
+AUDIT_SLICE = env.int("AUDIT_SLICE", default=2_000)
+# Task history, audit runs and closed findings are kept this long, and looked through this often.
+AUDIT_KEEP = timedelta(days=env.float("AUDIT_KEEP_DAYS", default=90))
+AUDIT_PRUNE_PERIOD = seconds("AUDIT_PRUNE_PERIOD", 3600)
+
 # --- Logs: events with fields ---------------------------------------------------------------------
 LOG_LEVEL = env.str("LOG_LEVEL", default="INFO")
 _shared_processors: list[structlog.typing.Processor] = [

@@ -20,6 +20,7 @@ from redis.exceptions import RedisError
 
 from helpdesk.celery import app
 from helpdesk.clock import database_now
+from reminders import broker
 from reminders.models import Task
 from reminders.states import TaskStatus
 
@@ -27,10 +28,16 @@ log = structlog.get_logger(__name__)
 
 # However long a task has been overdue, it is published again at least this often.
 RESEND_CAP = timedelta(seconds=60)
+# Longer than the dispatcher ever lets pass before it publishes again: whatever waits longer was forgotten.
+FORGOTTEN_AFTER = 2 * RESEND_CAP
 # Rows one dispatch transaction locks while it publishes.
 BATCH = 2_000
 
 _BROKER_ERRORS = (OperationalError, KombuError, CeleryError, RedisError, OSError)
+
+
+class BrokerRefused(Exception):
+    """The broker did not take a message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +87,35 @@ def dispatch_due() -> int:
         total += len(sent)
         if len(sent) < BATCH:
             return total
+
+
+def publish_again(tasks: Sequence[Task], *, now: datetime) -> None:
+    """Publish these overdue tasks, which the caller has locked, at once. Raises `BrokerRefused` and marks nothing."""
+    sent = _publish([hint(task) for task in tasks], now)
+    if len(sent) < len(tasks):
+        raise BrokerRefused
+    Task.objects.filter(pk__in=sent).update(dispatched_at=now)
+
+
+def request_audit(team_id: int) -> None:
+    """Have the team audited in a moment, because tasks have completed. Many requests make one audit.
+
+    Whoever asks first schedules it; whoever asks before it has begun is covered by it. The broker is
+    only asked: without an answer the periodic audit comes anyway.
+    """
+    wait = settings.AUDIT_DEBOUNCE
+    try:
+        if not broker.claim(f"helpdesk:audit:{team_id}", wait):
+            return
+        app.send_task(
+            "reminders.audit_team",
+            args=[team_id],
+            countdown=wait.total_seconds(),
+            expires=(wait + settings.AUDIT_PERIOD).total_seconds(),
+            retry=False,
+        )
+    except _BROKER_ERRORS as error:
+        log.warning("audit.request_failed", team=team_id, error=str(error))
 
 
 def _to_publish(now: datetime) -> Q:

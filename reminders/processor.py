@@ -26,12 +26,12 @@ from reminders import evidence, moves, outbox
 from reminders.models import Task
 from reminders.moves import Move
 from reminders.recipients import responsible_for
-from reminders.schedule import skipped
+from reminders.schedule import skipped, why_obsolete
 from reminders.states import Cause, SkipReason, TaskStatus
 from tickets import history
 from tickets.locks import locked_team, team_lane
 from tickets.models import Ticket, TicketEvent
-from tickets.states import EventKind, Status
+from tickets.states import EventKind
 
 log = structlog.get_logger(__name__)
 
@@ -64,6 +64,7 @@ def process(*, team_id: int, hints: Sequence[tuple[int, int]]) -> None:
         lease = claim(team_id=team_id, hints=hints)
         if lease is not None:
             settle(team_id=team_id, task_ids=[task_id for task_id, _run in hints], lease=lease)
+            outbox.request_audit(team_id)
 
 
 def claim(*, team_id: int, hints: Sequence[tuple[int, int]]) -> uuid.UUID | None:
@@ -156,7 +157,7 @@ def _look_again(
             steps.append(
                 skipped(task, SkipReason.TICKET_MISSING, ticket_version=None, revision=None)
             )
-        elif reason := _obsolete(task, ticket, sent):
+        elif reason := why_obsolete(task, ticket) or _already(ticket, sent):
             steps.append(
                 skipped(
                     task,
@@ -176,19 +177,8 @@ def _look_again(
     return firings, steps
 
 
-def _obsolete(task: Task, ticket: Ticket, sent: set[tuple[int, int]]) -> SkipReason | None:
-    """Why the task no longer stands for what is wanted, or None if it does."""
-    if ticket.status == Status.RESOLVED:
-        return SkipReason.RESOLVED
-    if ticket.status == Status.CLOSED:
-        return SkipReason.CLOSED
-    if ticket.due_at is None:
-        return SkipReason.CANCELLED
-    if ticket.reminder_revision != task.reminder_revision:
-        return SkipReason.REPLACED
-    if (ticket.pk, task.reminder_revision) in sent:
-        return SkipReason.ALREADY_SENT
-    return None
+def _already(ticket: Ticket, sent: set[tuple[int, int]]) -> SkipReason | None:
+    return SkipReason.ALREADY_SENT if (ticket.pk, ticket.reminder_revision) in sent else None
 
 
 def _not_before(task: Task, ticket: Ticket) -> datetime:

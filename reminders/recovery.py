@@ -1,5 +1,8 @@
 """Tasks whose worker disappeared: back in the queue with the next run, so that its late messages mean nothing."""
 
+from collections.abc import Sequence
+from datetime import datetime
+
 import structlog
 from django.conf import settings
 from django.db import transaction
@@ -30,20 +33,29 @@ def recover_expired() -> int:
                 .filter(status=TaskStatus.RUNNING, lease_expires_at__lt=now)
                 .order_by("id")[:BATCH]
             )
-            steps = [_recovered(task) for task in tasks]
-            move(steps, now=now)
-            outbox.publish_on_commit([_next_run(step) for step in steps if step.next_run], now=now)
-        for step in steps:
-            log.warning(
-                "reminder.lease_expired",
-                task=step.task.pk,
-                ticket=step.task.ticket_id,
-                attempt=step.attempts,
-                now=step.to.value,
-            )
+            requeue(tasks, now=now)
         total += len(tasks)
         if len(tasks) < BATCH:
             return total
+
+
+def requeue(tasks: Sequence[Task], *, now: datetime) -> None:
+    """Take the lease from these tasks, which the caller has locked, and put them back or give up."""
+    steps = [_recovered(task) for task in tasks]
+    move(steps, now=now)
+    outbox.publish_on_commit([_next_run(step) for step in steps if step.next_run], now=now)
+    transaction.on_commit(lambda: _log_recovered(steps), robust=True)
+
+
+def _log_recovered(steps: Sequence[Move]) -> None:
+    for step in steps:
+        log.warning(
+            "reminder.lease_expired",
+            task=step.task.pk,
+            ticket=step.task.ticket_id,
+            attempt=step.attempts,
+            now=step.to.value,
+        )
 
 
 def _recovered(task: Task) -> Move:

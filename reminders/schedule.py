@@ -9,6 +9,7 @@ from reminders.moves import Move, move
 from reminders.states import ACTIVE, Cause, SkipReason, TaskKind, TaskStatus
 from tickets.locks import Actor, require_team_lock
 from tickets.models import Ticket
+from tickets.states import Status
 
 # After these the notices in people's bells have nothing left to ask for.
 _HANDLED = {SkipReason.RESOLVED, SkipReason.CLOSED}
@@ -62,6 +63,21 @@ def end_reminder(*, ticket: Ticket, reason: SkipReason, now: datetime, actor: Ac
     )
     if reason in _HANDLED:
         notices.mark_handled(ticket_id=ticket.pk, now=now)
+
+
+def why_obsolete(task: Task, ticket: Ticket) -> SkipReason | None:
+    """Why the task no longer stands for what is wanted of the ticket, None if it does."""
+    if ticket.team_id != task.team_id:
+        return SkipReason.TICKET_MISSING
+    if ticket.status == Status.RESOLVED:
+        return SkipReason.RESOLVED
+    if ticket.status == Status.CLOSED:
+        return SkipReason.CLOSED
+    if ticket.due_at is None:
+        return SkipReason.CANCELLED
+    if ticket.reminder_revision != task.reminder_revision:
+        return SkipReason.REPLACED
+    return None
 
 
 def skipped(

@@ -1,5 +1,6 @@
 """Celery entry points: a name, a queue (see `helpdesk.celery`), one call."""
 
+from contextlib import suppress
 from typing import Any
 
 import structlog
@@ -7,6 +8,9 @@ from celery import Task, shared_task
 from django.db import InterfaceError, OperationalError
 
 from reminders import outbox, processor, recovery
+from reminders.audit import prune as pruning
+from reminders.audit import runner
+from reminders.states import Trigger
 
 log = structlog.get_logger(__name__)
 
@@ -44,3 +48,23 @@ def dispatch() -> None:
 def recover() -> None:
     """Put tasks with an expired lease back in the queue."""
     recovery.recover_expired()
+
+
+@shared_task(name="reminders.audit")
+def audit() -> None:
+    """Look for inconsistencies everywhere, and mend what is certain."""
+    with suppress(runner.AuditBusy):
+        runner.audit(trigger=Trigger.BEAT)
+
+
+@shared_task(name="reminders.audit_team")
+def audit_team(team_id: int) -> None:
+    """The same for one team, some of whose tasks have just been completed."""
+    with suppress(runner.AuditBusy):
+        runner.audit(trigger=Trigger.BOUNDARY, team_id=team_id)
+
+
+@shared_task(name="reminders.prune")
+def prune() -> None:
+    """Delete history, runs and closed findings that are older than they are kept."""
+    pruning.prune()

@@ -20,6 +20,7 @@ _held: ContextVar[frozenset[int]] = ContextVar("teams_locked_by_this_thread", de
 
 # First key of the advisory locks below; any constant that nothing else in the database uses.
 _LANE = 0x7EA
+_AUDIT_LANE = 0x7EB
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +130,14 @@ def actor_under_lock(team: Team, user_id: int) -> Actor:
     )
 
 
+def site_admin(user_id: int) -> Actor:
+    """The actor for what belongs to no team. Raises `NotAllowed` for anybody but an active superuser."""
+    user = User.objects.filter(pk=user_id, is_active=True, is_superuser=True).first()
+    if user is None:
+        raise NotAllowed
+    return Actor(user_id=user.pk, name=user.display_name, role=Role.ADMIN, membership_id=None)
+
+
 @contextmanager
 def team_lane(team_id: int) -> Iterator[bool]:
     """True if no other worker is processing this team's reminders; held until the block ends.
@@ -147,8 +156,20 @@ def team_lane(team_id: int) -> Iterator[bool]:
                 _advisory("pg_advisory_unlock", team_id)
 
 
-def _advisory(function: str, team_id: int) -> bool:
+@contextmanager
+def audit_lane() -> Iterator[bool]:
+    """True if no other audit is running; held until the block ends, or the session dies."""
+    free = _advisory("pg_try_advisory_lock", 0, lane=_AUDIT_LANE)
+    try:
+        yield free
+    finally:
+        if free:
+            with suppress(DatabaseError, InterfaceError):
+                _advisory("pg_advisory_unlock", 0, lane=_AUDIT_LANE)
+
+
+def _advisory(function: str, key: int, *, lane: int = _LANE) -> bool:
     with connection.cursor() as cursor:
-        cursor.execute(f"SELECT {function}(%s, %s)", [_LANE, team_id])
+        cursor.execute(f"SELECT {function}(%s, %s)", [lane, key])
         (done,) = cursor.fetchone()
     return bool(done)

@@ -21,6 +21,8 @@ LOCKERS = {
     "reminders/schedule.py",
     "reminders/outbox.py",
     "reminders/recovery.py",
+    "reminders/audit/repair.py",
+    "reminders/audit/services.py",
 }
 # Who may open a transaction.
 OPENERS = {
@@ -29,6 +31,9 @@ OPENERS = {
     "reminders/outbox.py",
     "reminders/processor.py",
     "reminders/recovery.py",
+    "reminders/audit/record.py",
+    "reminders/audit/repair.py",
+    "reminders/audit/prune.py",
 }
 
 

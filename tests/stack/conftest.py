@@ -61,7 +61,7 @@ class Stack:
         name = f"worker{len(self._children)}@test"
         return self._start(
             "worker",
-            "--queues=reminders,dispatch",
+            "--queues=reminders,dispatch,audit",
             f"--concurrency={concurrency}",
             "--without-gossip",
             "--without-mingle",

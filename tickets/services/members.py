@@ -11,9 +11,16 @@ from django.db import transaction
 from django.utils.translation import gettext_lazy as _
 
 from helpdesk.clock import database_now
-from helpdesk.errors import InvalidInput, InvalidTransition, NotAllowed, NotFound
+from helpdesk.errors import InvalidInput, InvalidTransition, NotFound
 from tickets.history import record_changes
-from tickets.locks import Actor, actor_under_lock, locked_team, locked_teams, locked_user
+from tickets.locks import (
+    Actor,
+    actor_under_lock,
+    locked_team,
+    locked_teams,
+    locked_user,
+    site_admin,
+)
 from tickets.models import Membership, MembershipChange, Team, Ticket, User
 from tickets.services.assignment import person
 from tickets.services.checks import clean_choice, clean_text
@@ -88,11 +95,10 @@ def deactivate_account(*, user_id: int, actor_id: int) -> User:
         Membership.objects.filter(user_id=user_id).order_by("team").values_list("team", flat=True)
     )
     with locked_teams(team_ids):
-        site_admin = _site_admin(actor_id)
+        actor = site_admin(actor_id)
         user = locked_user(user_id)
-        if user.pk == site_admin.pk:
+        if user.pk == actor.user_id:
             raise InvalidTransition(_("You cannot deactivate your own account."))
-        actor = Actor(site_admin.pk, site_admin.display_name, Role.ADMIN, None)
         memberships = list(Membership.objects.select_related("team", "user").filter(user=user))
         if {membership.team_id for membership in memberships} - set(team_ids):
             raise InvalidTransition(_("This person has just joined another team. Try again."))
@@ -106,18 +112,11 @@ def deactivate_account(*, user_id: int, actor_id: int) -> User:
 def activate_account(*, user_id: int, actor_id: int) -> User:
     """Open a deactivated account again. It is in no team until somebody adds it. Site administrators only."""
     with locked_teams([]):
-        _site_admin(actor_id)
+        site_admin(actor_id)
         user = locked_user(user_id)
         user.is_active = True
         user.save(update_fields=["is_active"])
     return user
-
-
-def _site_admin(user_id: int) -> User:
-    admin = User.objects.filter(pk=user_id, is_active=True, is_superuser=True).first()
-    if admin is None:
-        raise NotAllowed
-    return admin
 
 
 def _member(team: Team, membership_id: int) -> Membership:
