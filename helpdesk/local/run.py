@@ -119,7 +119,7 @@ def processes(port: int, data: Path) -> list[Process]:
         Process(
             "worker",
             [
-                *celery, "worker", "--queues=reminders,dispatch", "--concurrency=2",
+                *celery, "worker", "--queues=reminders,dispatch,audit", "--concurrency=2",
                 "--without-gossip", "--without-mingle", "--loglevel=INFO",
             ],
         ),
