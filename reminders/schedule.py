@@ -81,7 +81,12 @@ def why_obsolete(task: Task, ticket: Ticket) -> SkipReason | None:
 
 
 def skipped(
-    task: Task, reason: SkipReason, *, ticket_version: int | None, revision: int | None
+    task: Task,
+    reason: SkipReason,
+    *,
+    ticket_version: int | None,
+    revision: int | None,
+    cause: Cause = Cause.SKIPPED,
 ) -> Move:
     """The move that completes a task without reminding anybody."""
     proof = evidence.of_skip(
@@ -90,7 +95,7 @@ def skipped(
     return Move(
         task=task,
         to=TaskStatus.COMPLETED,
-        cause=Cause.SKIPPED,
+        cause=cause,
         detail=reason.value,
         summary=evidence.stored_summary(proof),
         evidence=proof,

@@ -186,6 +186,8 @@ def _transition(row: TaskTransition) -> TransitionRow:
         from_status=str(TaskStatus(row.from_status).label) if row.from_status else "",
         to_status=str(TaskStatus(row.to_status).label),
         cause=str(Cause(row.cause).label),
-        detail=str(SkipReason(row.detail).label) if row.cause == Cause.SKIPPED else row.detail,
+        detail=str(SkipReason(row.detail).label)
+        if row.cause in (Cause.SKIPPED, Cause.ENDED)
+        else row.detail,
         actor_name=row.actor.display_name if row.actor else "",
     )

@@ -33,7 +33,9 @@ class Cause(TextChoices):
     GAVE_UP = "GAVE_UP", _("Gave up after the last attempt")
     LEASE_EXPIRED = "LEASE_EXPIRED", _("Lease expired")
     RETRIED = "RETRIED", _("Retried by a person")
+    # By the audit; apart from the others, so that the history tells a repair from a second completion.
     PROVEN = "PROVEN", _("Completed from its proof")
+    ENDED = "ENDED", _("Ended by the audit")
 
 
 class SkipReason(TextChoices):
@@ -67,6 +69,8 @@ TRANSITIONS: Final[frozenset[tuple[TaskStatus | None, TaskStatus, Cause]]] = fro
         (F, W, Cause.RETRIED),
         (W, C, Cause.PROVEN),
         (R, C, Cause.PROVEN),
+        (W, C, Cause.ENDED),
+        (R, C, Cause.ENDED),
     }
 )
 

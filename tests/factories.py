@@ -4,14 +4,15 @@ from datetime import timedelta
 from typing import Any
 
 import factory
-from django.db.models import F
+from django.db.models import DateTimeField, F
 
 from helpdesk.clock import database_now
+from notifications.models import ReminderNotification
 from reminders import processor
-from reminders.models import Task
+from reminders.models import Task, TaskTransition
 from tests.people import People
 from tickets import services
-from tickets.models import Membership, MembershipChange, Team, Ticket, User
+from tickets.models import Comment, Membership, MembershipChange, Team, Ticket, TicketEvent, User
 from tickets.states import Role
 
 
@@ -42,7 +43,11 @@ class MembershipFactory(factory.django.DjangoModelFactory[Membership]):
     @factory.post_generation
     def history(self: Membership, create: bool, extracted: Any, **kwargs: Any) -> None:
         MembershipChange.objects.create(
-            team_id=self.team_id, user_id=self.user_id, role=self.role, at=database_now()
+            team_id=self.team_id,
+            user_id=self.user_id,
+            role=self.role,
+            # Long enough ago for tickets that a test makes old.
+            at=database_now() - timedelta(days=400),
         )
 
 
@@ -73,6 +78,22 @@ def make_due(ticket: Ticket, *, ago: timedelta = timedelta(seconds=1)) -> Task:
     Task.objects.filter(pk=task.pk).update(due_at=due_at, available_at=due_at)
     task.refresh_from_db()
     return task
+
+
+def age(ticket: Ticket, by: timedelta) -> Ticket:
+    """Move all that has happened to the ticket into the past, as if that much time had gone by, in every row."""
+    for table, of in (
+        (Ticket, "id"),
+        (TicketEvent, "ticket_id"),
+        (Comment, "ticket_id"),
+        (Task, "ticket_id"),
+        (TaskTransition, "task__ticket_id"),
+        (ReminderNotification, "ticket_id"),
+    ):
+        dates = [each.name for each in table._meta.fields if isinstance(each, DateTimeField)]
+        table.objects.filter(**{of: ticket.pk}).update(**{name: F(name) - by for name in dates})
+    ticket.refresh_from_db()
+    return ticket
 
 
 def active_task(ticket: Ticket) -> Task:

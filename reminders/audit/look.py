@@ -125,7 +125,9 @@ def _findings(check: Check, where: str, parameters: Mapping[str, Any]) -> Iterat
 
 
 def _only(check: Check) -> str:
-    return f"{_SOURCES[check.subject].alias}.id = ANY(%(ids)s)"
+    """SQL: these rows, as far as the check is about them."""
+    these = f"{_SOURCES[check.subject].alias}.id = ANY(%(ids)s)"
+    return these if check.stored else f"{these} AND {check.live}"
 
 
 def _rows(sql: str, parameters: Mapping[str, Any]) -> Iterator[dict[str, Any]]:

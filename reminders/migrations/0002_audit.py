@@ -185,6 +185,7 @@ class Migration(migrations.Migration):
                     ("LEASE_EXPIRED", "Lease expired"),
                     ("RETRIED", "Retried by a person"),
                     ("PROVEN", "Completed from its proof"),
+                    ("ENDED", "Ended by the audit"),
                 ],
                 max_length=16,
             ),
@@ -207,6 +208,7 @@ class Migration(migrations.Migration):
                             "LEASE_EXPIRED",
                             "RETRIED",
                             "PROVEN",
+                            "ENDED",
                         ],
                     )
                 ),

@@ -169,7 +169,10 @@ class ImpossibleTimes(Check):
 
 @check
 class CompletedTwice(Check):
-    """Completed is final, so the history of a task has one such line. Four within three seconds mean four callers."""
+    """Completed is final, so the history of a task has one such line. Four within three seconds mean four callers.
+
+    What the audit completed again is told apart by its cause: that is a repair, and has its own finding.
+    """
 
     code = "completed_twice"
     title = _("Completed more than once")
@@ -192,6 +195,7 @@ class CompletedTwice(Check):
                    array_agg(step.cause ORDER BY step.id) AS causes
             FROM reminders_tasktransition AS step
             WHERE step.task_id = task.id AND step.to_status = 'COMPLETED'
+              AND step.cause IN ('FIRED', 'SKIPPED')
         ) AS history
         WHERE {scope} AND cardinality(history.ids) > 1
     """

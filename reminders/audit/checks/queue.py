@@ -158,6 +158,7 @@ class Obsolete(Check):
                     reason,
                     ticket_version=ticket.version,
                     revision=ticket.reminder_revision,
+                    cause=Cause.ENDED,
                 )
             )
         move(steps, now=now)
@@ -213,6 +214,7 @@ class Duplicate(Check):
                     SkipReason.DUPLICATE,
                     ticket_version=tickets[task.ticket_id].version,
                     revision=tickets[task.ticket_id].reminder_revision,
+                    cause=Cause.ENDED,
                 )
                 for task in tasks
             ],
@@ -327,6 +329,7 @@ class MessageLost(Check):
     severity = Severity.WARNING
     live = "task.status = 'WAITING'"
     action = Action.PUBLISHED
+    # Of tasks that still stand for something; the others have findings of their own.
     _patience = f"interval '{outbox.FORGOTTEN_AFTER.total_seconds()} seconds'"
     query = f"""
         SELECT task.id AS subject, task.team_id AS team, task.available_at AS since,
@@ -339,10 +342,12 @@ class MessageLost(Check):
     } AS doubts,
                {_TASK}, task.available_at AS "task.available_at",
                task.dispatched_at AS "task.dispatched_at"
-        FROM reminders_task AS task
+        FROM reminders_task AS task JOIN tickets_ticket AS ticket ON ticket.id = task.ticket_id
         WHERE {{scope}} AND task.status = 'WAITING' AND task.available_at < %(now)s - {_patience}
           AND (task.dispatched_at IS NULL OR task.dispatched_at < %(now)s - {_patience}
                OR {in_future("task.dispatched_at")})
+          AND ticket.due_at IS NOT NULL AND ticket.reminder_revision = task.reminder_revision
+          AND NOT EXISTS ({SENT.format("task", "ticket_id")})
     """
 
     def repair(self, found: Sequence[Found], *, team_id: int, now: datetime) -> None:
