@@ -23,8 +23,10 @@ log = structlog.get_logger(__name__)
 _JSONB: Final = 3802
 # Rows of one kind that one statement looks at.
 CHUNK: Final = 2_000
-# A run that began a little before the last one ended may have missed what committed meanwhile.
-OVERLAP: Final = timedelta(minutes=5)
+# What committed while the last run was looking may carry an earlier time; as long as a transaction may take.
+OVERLAP: Final = timedelta(minutes=2)
+# Recent rows of one kind that one run looks at, the newest; more than that, and the slices come to the rest.
+RECENT: Final = 20_000
 # After a long pause only the last day counts as recent; the slices come to the rest.
 LONGEST_PAUSE: Final = timedelta(days=1)
 
@@ -235,8 +237,9 @@ def _chosen(
         team = f"AND {source.team} = %(team)s" if scope.team_id is not None else ""
         parameters[f"after_{kind}"] = cursors.get(kind, 0)
         parts += [
-            f"""SELECT '{kind}' AS kind, 'recent' AS origin, {source.alias}.id AS id FROM {table}
-                WHERE {source.recent} >= %(since)s {team}""",
+            f"""(SELECT '{kind}' AS kind, 'recent' AS origin, {source.alias}.id AS id FROM {table}
+                 WHERE {source.recent} >= %(since)s {team}
+                 ORDER BY {source.recent} DESC LIMIT {RECENT})""",
             f"""SELECT '{kind}', 'open', subject_id FROM reminders_finding
                 WHERE closed_at IS NULL AND subject_kind = '{kind}'
                 {"AND team_id = %(team)s" if scope.team_id is not None else ""}""",
