@@ -15,7 +15,16 @@ from django.utils.translation import gettext_noop
 from helpdesk.pages import signed_in
 from helpdesk.service_admin import ReadOnlyAdmin, ServiceFormMixin, act_on_each
 from tickets import services
-from tickets.models import Comment, Membership, MembershipChange, Team, Ticket, TicketEvent, User
+from tickets.models import (
+    Comment,
+    Membership,
+    MembershipChange,
+    Team,
+    Ticket,
+    TicketEvent,
+    TicketLink,
+    User,
+)
 from tickets.states import Role
 
 admin.site.site_header = _("Helpdesk administration")
@@ -210,6 +219,14 @@ class TicketEventAdmin(ReadOnlyAdmin):
     list_filter = ("kind",)
     list_select_related = ("ticket",)
     search_fields = ("=ticket__number", "actor_name")
+
+
+@admin.register(TicketLink)
+class TicketLinkAdmin(ReadOnlyAdmin):
+    list_display = ("ticket", "blocker", "team", "created_by", "created_at")
+    list_filter = ("team",)
+    list_select_related = ("ticket", "blocker", "team", "created_by")
+    search_fields = ("=ticket__number", "=blocker__number")
 
 
 @admin.register(Comment)

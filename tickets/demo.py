@@ -11,7 +11,7 @@ from typing import Final
 from django.contrib.auth.hashers import make_password
 
 from tickets import services
-from tickets.models import Membership, Team, Ticket, User
+from tickets.models import Membership, Team, Ticket, TicketLink, User
 from tickets.states import Priority, Role
 
 PASSWORD: Final = "demo"  # noqa: S105  public on purpose; the command refuses to use it in production
@@ -87,6 +87,15 @@ def remind(by: str, minutes: int, note: str = "") -> Step:
 
 def cancel_reminder(by: str) -> Step:
     return Step(by, services.schedule_reminder, {"minutes": None})
+
+
+def wait_for(by: str, title: str) -> Step:
+    """Until the ticket of an earlier story of the same team is resolved."""
+    return Step(by, services.add_blocker, {"number": title})
+
+
+def wait_no_longer_for(by: str, title: str) -> Step:
+    return Step(by, services.remove_blocker, {"link_id": title})
 
 
 @dataclass(frozen=True, slots=True)
@@ -420,7 +429,10 @@ STORIES: Final = (
             retitle(AGENT1, "List of orders takes ten seconds to open after lunch"),
             assign(ADMIN, AGENT1),
             reply(AGENT1, "Thank you. Does it happen with a filter as well?"),
+            wait_for(AGENT1, "Monthly report counts some orders twice"),
             reply(CUSTOMER1, "Yes, with and without."),
+            wait_no_longer_for(AGENT1, "Monthly report counts some orders twice"),
+            note(AGENT1, "Without a filter the report's query is not involved."),
         ),
     ),
     Story(
@@ -479,7 +491,12 @@ STORIES: Final = (
         CUSTOMER2,
         "支付后订单仍显示未付款",
         "今天上午付了款，银行已经扣款，订单还是“未付款”。",
-        (assign(ADMIN, AGENT2), start(AGENT2), remind(AGENT2, 3, "对账任务应该跑完了，再查一次")),
+        (
+            assign(ADMIN, AGENT2),
+            start(AGENT2),
+            wait_for(AGENT2, "Web shop: payment page shows an error now and then"),
+            remind(AGENT2, 3, "对账任务应该跑完了，再查一次"),
+        ),
         Priority.URGENT,
     ),
     Story(
@@ -568,6 +585,10 @@ class _Cast:
         arguments = dict(step.arguments)
         if to := arguments.get("membership_id"):
             arguments["membership_id"] = self.members[str(to)].pk
+        if title := arguments.get("number"):
+            arguments["number"] = Ticket.objects.get(team=self.team, title=title).number
+        if title := arguments.get("link_id"):
+            arguments["link_id"] = TicketLink.objects.get(ticket=ticket, blocker__title=title).pk
         if step.service not in _WITHOUT_VERSION:
             arguments["version"] = ticket.version
         return step.service(

@@ -142,6 +142,22 @@ class CancelReminderForm(VersionedForm):
     """Nothing but the version."""
 
 
+class BlockForm(VersionedForm):
+    ids = "id_block_%s"
+
+    number = forms.IntegerField(label=_("Number of the blocker"), min_value=1)
+
+
+class UnblockForm(VersionedForm):
+    link_id = forms.IntegerField(
+        widget=forms.HiddenInput,
+        error_messages={
+            "required": _("Please load the page again."),
+            "invalid": _("Please load the page again."),
+        },
+    )
+
+
 class FilterForm(forms.Form):
     """What the list shows. Lives in the address, so that a link shares it."""
 

@@ -93,6 +93,22 @@ def _reminded(data: dict[str, Any]) -> str:
     return gettext("Reminder sent to %(names)s (%(late)s)") % {"names": names, "late": late}
 
 
+def _blocked(data: dict[str, Any]) -> str:
+    blocker = data["blocker"]
+    return gettext("Now waits for #%(number)d %(title)s") % {
+        "number": blocker["number"],
+        "title": blocker["title"],
+    }
+
+
+def _unblocked(data: dict[str, Any]) -> str:
+    blocker = data["blocker"]
+    return gettext("No longer waits for #%(number)d %(title)s") % {
+        "number": blocker["number"],
+        "title": blocker["title"],
+    }
+
+
 # Kinds that say the same whatever their data.
 _PLAIN: Final[dict[EventKind, Promise]] = {
     EventKind.CREATED: gettext_lazy("Ticket opened"),
@@ -107,6 +123,8 @@ _TEXTS: Final[dict[EventKind, Callable[[dict[str, Any]], str]]] = {
     EventKind.EDITED: _edited,
     EventKind.ASSIGNED: _assigned,
     EventKind.UNASSIGNED: _unassigned,
+    EventKind.BLOCKED: _blocked,
+    EventKind.UNBLOCKED: _unblocked,
     EventKind.REMINDER_SCHEDULED: _reminder_scheduled,
     EventKind.TIMEOUT_REMINDED: _reminded,
 }

@@ -170,6 +170,8 @@ class Ticket(models.Model):
         verbose_name_plural = _("tickets")
         constraints: ClassVar = [
             models.UniqueConstraint(fields=["team", "number"], name="ticket_number_once_per_team"),
+            # The target of ticket_link_ticket_in_team and ticket_link_blocker_in_team.
+            models.UniqueConstraint(fields=["team", "id"], name="ticket_team_and_id"),
             models.CheckConstraint(
                 condition=Q(status__in=Status.values), name="ticket_status_known"
             ),
@@ -212,6 +214,48 @@ class Ticket(models.Model):
     @property
     def is_active(self) -> bool:
         return self.status in (Status.OPEN, Status.IN_PROGRESS)
+
+
+class TicketLink(models.Model):
+    """A ticket that cannot be finished before another one of its team, the blocker.
+
+    Stays when either is resolved: a blocker that is reopened is waited for again. So circles are
+    refused whatever the statuses. Written only by `tickets.services.linking`, under the team lock.
+    """
+
+    # Repeats the tickets' own team, so that foreign keys over both columns keep a link inside it.
+    team = models.ForeignKey(Team, models.PROTECT, related_name="+", db_index=False)
+    ticket = models.ForeignKey(Ticket, models.PROTECT, related_name="blocker_links", db_index=False)
+    blocker = models.ForeignKey(
+        Ticket,
+        models.PROTECT,
+        verbose_name=_("blocker"),
+        related_name="blocked_links",
+        db_index=False,
+    )
+    created_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.PROTECT, related_name="+", db_index=False
+    )
+    created_at = models.DateTimeField()
+
+    class Meta:
+        verbose_name = _("ticket link")
+        verbose_name_plural = _("ticket links")
+        ordering = ("id",)
+        constraints: ClassVar = [
+            # Also serves "the blockers of a ticket" and each step of the search for a circle.
+            models.UniqueConstraint(fields=["ticket", "blocker"], name="ticket_link_once"),
+            models.CheckConstraint(
+                condition=~Q(ticket=F("blocker")), name="ticket_link_not_to_itself"
+            ),
+        ]
+        indexes: ClassVar = [
+            # The other direction, what a ticket blocks: selectors.blocks().
+            models.Index(fields=["blocker"], name="ticket_link_by_blocker"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.ticket_id} waits for {self.blocker_id}"
 
 
 class Comment(models.Model):

@@ -7,8 +7,8 @@ from datetime import datetime
 from django.db.models import Q, QuerySet
 
 from helpdesk.errors import NotFound
-from tickets.models import Comment, Membership, Team, Ticket, TicketEvent, User
-from tickets.states import ACTIVE, CUSTOMER_VISIBLE, STAFF, Role
+from tickets.models import Comment, Membership, Team, Ticket, TicketEvent, TicketLink, User
+from tickets.states import ACTIVE, CUSTOMER_VISIBLE, STAFF, Role, Status
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,6 +122,34 @@ def conversation(*, viewer: Viewer, ticket: Ticket) -> Sequence[Comment]:
 
 
 def events(*, viewer: Viewer, ticket: Ticket) -> Sequence[TicketEvent]:
-    """The history, oldest first. Customers see no trace of reminders, notes or assignments."""
+    """The history, oldest first. Customers see no trace of reminders, notes, assignments or blockers."""
     rows = TicketEvent.objects.filter(ticket=ticket).order_by("version")
     return list(rows if viewer.is_staff else rows.filter(kind__in=CUSTOMER_VISIBLE))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinkedTicket:
+    """The ticket at the other end of a link. For staff: it may be another customer's."""
+
+    link_id: int
+    number: int
+    title: str
+    status: Status
+
+
+def waits_for(*, ticket: Ticket) -> Sequence[LinkedTicket]:
+    """The blockers of the ticket, by number. One query."""
+    links = TicketLink.objects.filter(ticket=ticket).select_related("blocker")
+    return [_linked(link, link.blocker) for link in links.order_by("blocker__number")]
+
+
+def blocks(*, ticket: Ticket) -> Sequence[LinkedTicket]:
+    """The tickets that wait for this one, by number. One query."""
+    links = TicketLink.objects.filter(blocker=ticket).select_related("ticket")
+    return [_linked(link, link.ticket) for link in links.order_by("ticket__number")]
+
+
+def _linked(link: TicketLink, other: Ticket) -> LinkedTicket:
+    return LinkedTicket(
+        link_id=link.pk, number=other.number, title=other.title, status=Status(other.status)
+    )

@@ -38,6 +38,8 @@ class EventKind(TextChoices):
     RESOLVED = "RESOLVED", _("Resolved")
     CLOSED = "CLOSED", _("Closed")
     REOPENED = "REOPENED", _("Reopened")
+    BLOCKED = "BLOCKED", _("Blocker added")
+    UNBLOCKED = "UNBLOCKED", _("Blocker removed")
     REMINDER_SCHEDULED = "REMINDER_SCHEDULED", _("Reminder changed")
     TIMEOUT_REMINDED = "TIMEOUT_REMINDED", _("Reminder sent")
 
@@ -58,7 +60,10 @@ TRANSITIONS: Final[dict[tuple[Status, Status], EventKind]] = {
 # Steps that somebody will ask about later: they need a note.
 NOTE_REQUIRED: Final = frozenset({EventKind.RESOLVED, EventKind.REOPENED})
 
-# Event kinds a customer may see. Everything about reminders and internal notes is for staff.
+# Steps that wait for the ticket's blockers. Closing too: a blocker may have been reopened since.
+FINISHING: Final = frozenset({EventKind.RESOLVED, EventKind.CLOSED})
+
+# Event kinds a customer may see. Everything about reminders, blockers and internal notes is for staff.
 CUSTOMER_VISIBLE: Final = frozenset(
     {
         EventKind.CREATED,

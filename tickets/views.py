@@ -21,6 +21,7 @@ from reminders.selectors import reminder_panel
 from tickets import selectors, services
 from tickets.forms import (
     AssignForm,
+    BlockForm,
     CancelReminderForm,
     EditForm,
     FilterForm,
@@ -30,6 +31,7 @@ from tickets.forms import (
     ReplyForm,
     StyledForm,
     TransitionForm,
+    UnblockForm,
 )
 from tickets.messages import history_entry
 from tickets.models import Ticket
@@ -72,6 +74,8 @@ ACTIONS: Final[dict[str, Action]] = {
         partial(services.schedule_reminder, minutes=None),
         _("The reminder was cancelled."),
     ),
+    "block": Action(BlockForm, services.add_blocker, _("The blocker was added.")),
+    "unblock": Action(UnblockForm, services.remove_blocker, _("The blocker was removed.")),
 }
 
 
@@ -201,6 +205,8 @@ def _show_ticket(
         steps = _steps(ticket, refused)
         context |= {
             "panel": reminder_panel(ticket=ticket, now=database_now()),
+            "waits_for": selectors.waits_for(ticket=ticket),
+            "blocks": selectors.blocks(ticket=ticket),
             "steps": steps,
             "stranded_note": _stranded_note(steps, refused),
         }
@@ -220,7 +226,7 @@ def _forms(viewer: Viewer, ticket: Ticket) -> dict[str, StyledForm]:
             "edit": EditForm(initial={"title": ticket.title, "priority": ticket.priority}),
         }
     if viewer.is_staff and ticket.is_active:
-        forms["reminder"] = ReminderForm()
+        forms |= {"reminder": ReminderForm(), "block": BlockForm()}
     return forms
 
 

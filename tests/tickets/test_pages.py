@@ -13,7 +13,7 @@ from reminders.models import Task
 from tests.cast import Cast
 from tests.factories import UserFactory, act, make_due, open_ticket, run
 from tickets import services
-from tickets.models import Comment, Ticket
+from tickets.models import Comment, Ticket, TicketLink
 
 pytestmark = pytest.mark.usefixtures("plain_static")
 
@@ -68,7 +68,7 @@ def test_a_customer_opens_a_ticket_and_lands_on_it(page: Pages) -> None:
 
 
 def test_everything_an_agent_can_do_on_a_ticket(cast: Cast, page: Pages) -> None:
-    ticket = open_ticket(cast)
+    ticket, other = open_ticket(cast), open_ticket(cast)
     page.sign_in("agent")
     steps: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
         ("reply", {"body": "Hello"}, {}),
@@ -77,6 +77,8 @@ def test_everything_an_agent_can_do_on_a_ticket(cast: Cast, page: Pages) -> None
         ("edit", {"title": "Fire", "priority": "URGENT"}, {"title": "Fire", "priority": "URGENT"}),
         ("reminder", {"minutes": "30", "note": "Call"}, {"reminder_note": "Call"}),
         ("cancel-reminder", {}, {"due_at": None}),
+        ("block", {"number": other.number}, {}),
+        ("unblock", {}, {}),
         ("assign", {"membership_id": ""}, {"assignee_id": None}),
         ("transition", {"to": "IN_PROGRESS"}, {"status": "IN_PROGRESS"}),
         ("transition", {"to": "RESOLVED", "note": "Done"}, {"status": "RESOLVED"}),
@@ -86,7 +88,8 @@ def test_everything_an_agent_can_do_on_a_ticket(cast: Cast, page: Pages) -> None
         ("transition", {"to": "CLOSED"}, {"status": "CLOSED"}),
     ]
     for version, (action, data, expected) in enumerate(steps):
-        status, _ = page.do(ticket, action, version=version, **data)
+        sent = {"link_id": TicketLink.objects.get().pk} if action == "unblock" else data
+        status, _ = page.do(ticket, action, version=version, **sent)
 
         ticket.refresh_from_db()
         assert (status, ticket.version) == (302, version + 1), action
@@ -147,6 +150,45 @@ def test_after_it_fired_the_page_says_to_whom_how_late_and_that_the_proof_holds(
     assert "overdue by" in html
 
 
+def test_the_page_shows_what_a_ticket_waits_for_and_what_it_blocks(cast: Cast, page: Pages) -> None:
+    blocker, blocked = open_ticket(cast, title="Cable"), open_ticket(cast, title="Party")
+    ticket = act(cast, services.add_blocker, open_ticket(cast), number=blocker.number)
+    act(cast, services.add_blocker, blocked, number=ticket.number)
+    act(cast, services.start_ticket, blocker)
+    page.sign_in("agent")
+
+    _, html = page.get("ticket", number=ticket.number)
+
+    section = html[html.index('aria-label="Blockers"') :].partition("</section>")[0]
+    waits_for, _, blocks = section.partition(">Blocks<")
+    for part, other, status in ((waits_for, blocker, "In progress"), (blocks, blocked, "Open")):
+        assert f'href="{page.url("ticket", number=other.number)}"' in part
+        assert f">#{other.number} {other.title}</a>" in part
+        assert f">{status}</span>" in part
+    link = TicketLink.objects.get(ticket=ticket)
+    assert f'name="link_id" value="{link.pk}" aria-label="Remove #{blocker.number}"' in waits_for
+    assert 'name="number"' in waits_for
+    assert "<form" not in blocks
+    assert "Now waits for #1 Cable" in html
+
+
+def test_a_resolved_ticket_still_says_what_it_waited_for(cast: Cast, page: Pages) -> None:
+    blocker = open_ticket(cast, title="Cable")
+    ticket = act(cast, services.add_blocker, open_ticket(cast), number=blocker.number)
+    for each in (blocker, ticket):
+        each.refresh_from_db()
+        act(cast, services.start_ticket, each)
+        each.refresh_from_db()
+        act(cast, services.resolve_ticket, each, note="Done.")
+    page.sign_in("agent")
+
+    _, html = page.get("ticket", number=ticket.number)
+
+    section = html[html.index('aria-label="Blockers"') :].partition("</section>")[0]
+    assert "#1 Cable" in section
+    assert "<form" not in section
+
+
 # --- Being refused ------------------------------------------------------------------------------
 
 
@@ -169,6 +211,58 @@ def test_a_conflict_shows_the_fresh_ticket_and_keeps_what_was_typed(
 
     # Having seen it, the person sends the same again.
     assert page.do(ticket, "reminder", version=1, minutes="17", note="My long note")[0] == 302
+
+
+def test_a_blocker_that_is_refused_is_said_at_its_field_and_kept(cast: Cast, page: Pages) -> None:
+    other, ticket = open_ticket(cast), open_ticket(cast)
+    act(cast, services.add_blocker, other, number=ticket.number)
+    page.sign_in("agent")
+
+    status, html = page.do(ticket, "block", version=0, number=other.number)
+
+    assert status == 400
+    assert 'id="id_block_number_error">#1 itself waits for this ticket' in html
+    assert '<a class="alert-link" href="#id_block_number">Number of the blocker</a>' in html
+    assert 'name="number" value="1"' in html
+    assert not TicketLink.objects.filter(ticket=ticket).exists()
+
+
+def test_a_conflict_keeps_the_number_that_was_typed(cast: Cast, page: Pages) -> None:
+    ticket = act(cast, services.start_ticket, open_ticket(cast))
+    act(cast, services.resolve_ticket, ticket, note="I was faster.")
+    page.sign_in("agent")
+
+    status, html = page.do(ticket, "block", version=ticket.version, number=17)
+
+    assert status == 409
+    assert "The blockers of a resolved or closed ticket cannot be changed." in html
+    assert 'name="number" value="17"' in html
+
+
+def test_a_ticket_that_waits_says_for_what_and_keeps_the_note(cast: Cast, page: Pages) -> None:
+    blocker = open_ticket(cast)
+    ticket = act(cast, services.start_ticket, open_ticket(cast))
+    ticket = act(cast, services.add_blocker, ticket, number=blocker.number)
+    page.sign_in("agent")
+
+    status, html = page.do(
+        ticket, "transition", version=ticket.version, to="RESOLVED", note="It took me an hour."
+    )
+
+    assert status == 409
+    assert "This ticket waits for #1, which is still open." in html
+    assert "It took me an hour." in html
+    assert Ticket.objects.get(pk=ticket.pk).status == "IN_PROGRESS"
+
+
+def test_a_blocker_of_another_ticket_is_not_found(cast: Cast, page: Pages) -> None:
+    blocker, ticket, other = (open_ticket(cast) for _ in range(3))
+    act(cast, services.add_blocker, other, number=blocker.number)
+    page.sign_in("agent")
+
+    for link_id in (TicketLink.objects.get().pk, 0, "9" * 30):
+        assert page.do(ticket, "unblock", version=0, link_id=link_id)[0] == 404
+    assert TicketLink.objects.get().ticket == other
 
 
 @pytest.mark.parametrize("action", ["reply", "note"])
@@ -241,6 +335,15 @@ def test_a_step_somebody_else_took_first_is_a_conflict(cast: Cast, page: Pages) 
         ("transition", {"to": "GONE"}),
         ("transition", {}),
         ("transition", {"to": "CLOSED"}),
+        ("block", {"number": ""}),
+        ("block", {"number": "x"}),
+        ("block", {"number": "-1"}),
+        ("block", {"number": "1"}),
+        ("block", {"number": "2"}),
+        ("block", {"number": "9" * 30}),
+        ("block", {"number": "9" * 5000}),
+        ("unblock", {}),
+        ("unblock", {"link_id": "x"}),
         ("reply", {"body": ""}),
         ("reply", {"body": "   "}),
         ("reply", {"body": "\x00"}),
@@ -286,6 +389,8 @@ def test_a_conflict_is_said_at_the_top_and_at_its_form(cast: Cast, page: Pages) 
         ("assign", {"membership_id": ""}),
         ("edit", {"title": "Mine", "priority": "LOW"}),
         ("transition", {"to": "IN_PROGRESS"}),
+        ("block", {"number": "17"}),
+        ("unblock", {"link_id": "1"}),
     ):
         status, html = page.do(ticket, action, version=0, **data)
         assert (status, html.count("Somebody changed this ticket")) == (409, 2), action
@@ -330,12 +435,16 @@ ACTIONS = [
     ("assign", {"membership_id": ""}),
     ("edit", {"title": "New", "priority": "LOW"}),
     ("transition", {"to": "IN_PROGRESS"}),
+    ("block", {"number": "1"}),
+    ("unblock", {"link_id": "1"}),
     ("reminder", {"minutes": "x"}),
     ("cancel-reminder", {"version": "x"}),
     ("note", {"body": ""}),
     ("assign", {"membership_id": "x"}),
     ("edit", {"title": "", "priority": ""}),
     ("transition", {"to": ""}),
+    ("block", {"number": "x"}),
+    ("unblock", {"link_id": ""}),
 ]
 
 
@@ -445,12 +554,24 @@ def test_an_action_opened_by_address_leads_back_to_its_ticket(cast: Cast, page: 
 
 
 def test_no_two_elements_share_an_id_whatever_was_refused(cast: Cast, page: Pages) -> None:
+    blocker = open_ticket(cast)
     ticket = act(cast, services.start_ticket, open_ticket(cast))
+    ticket = act(cast, services.add_blocker, ticket, number=blocker.number)
+    act(cast, services.add_blocker, open_ticket(cast), number=ticket.number)
     page.sign_in("agent")
     shown = [page.get("ticket", number=ticket.number)[1]]
     shown += [
         page.do(ticket, action, version="x")[1]
-        for action in ("reply", "note", "assign", "edit", "transition", "reminder")
+        for action in (
+            "reply",
+            "note",
+            "assign",
+            "edit",
+            "transition",
+            "reminder",
+            "block",
+            "unblock",
+        )
     ]
 
     for html in shown:
@@ -462,15 +583,35 @@ def test_no_two_elements_share_an_id_whatever_was_refused(cast: Cast, page: Page
 
 # --- What customers see -------------------------------------------------------------------------
 
-TRACES = ("remind", "due", "overdue", "task", "notification", "internal", "secret", "assigned")
+TRACES = (
+    "remind",
+    "due",
+    "overdue",
+    "task",
+    "notification",
+    "internal",
+    "secret",
+    "assigned",
+    "block",
+    "wait",
+)
 
 
-def test_a_customer_sees_no_trace_of_reminders_notes_or_tasks(cast: Cast, page: Pages) -> None:
+def test_a_customer_sees_no_trace_of_reminders_notes_tasks_or_blockers(
+    cast: Cast, page: Pages
+) -> None:
+    other = open_ticket(cast, by="second_customer", title="secret")
     ticket = act(cast, services.assign_ticket, open_ticket(cast), membership_id=cast.agent.pk)
     ticket = act(cast, services.add_internal_note, ticket, body="A secret.")
     ticket = act(cast, services.schedule_reminder, ticket, minutes=5, note="secret")
     run(make_due(ticket))
     ticket.refresh_from_db()
+    ticket = act(cast, services.add_blocker, ticket, number=other.number)
+    link = TicketLink.objects.get()
+    ticket = act(cast, services.remove_blocker, ticket, link_id=link.pk)
+    ticket = act(cast, services.add_blocker, ticket, number=other.number)
+    waiting = open_ticket(cast, by="second_customer", title="secret")
+    act(cast, services.add_blocker, waiting, number=ticket.number)
     act(cast, services.reply_to_ticket, ticket, body="We are on it.")
     page.sign_in("customer")
 
@@ -653,9 +794,11 @@ def test_no_page_costs_more_queries_for_more_rows(cast: Cast, page: Pages) -> No
         act(cast, services.assign_ticket, other, membership_id=cast.second_agent.pk)
         ticket = act(cast, services.reply_to_ticket, ticket, by="customer", body=f"Reply {number}")
         ticket = act(cast, services.add_internal_note, ticket, by="admin", body=f"Note {number}")
+        ticket = act(cast, services.add_blocker, ticket, number=other.number)
+        act(cast, services.add_blocker, open_ticket(cast), number=ticket.number)
 
     assert [count_queries(page, name, **arguments) for name, arguments in places] == few
-    assert max(few) <= 14
+    assert max(few) <= 15
 
 
 # --- Getting in, getting around -----------------------------------------------------------------

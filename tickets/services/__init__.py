@@ -17,6 +17,7 @@ from tickets.services.lifecycle import (
     start_ticket,
     transition_ticket,
 )
+from tickets.services.linking import add_blocker, remove_blocker
 from tickets.services.members import (
     activate_account,
     add_member,
@@ -29,6 +30,7 @@ from tickets.services.reminding import schedule_reminder
 
 __all__ = [
     "activate_account",
+    "add_blocker",
     "add_internal_note",
     "add_member",
     "assign_ticket",
@@ -38,6 +40,7 @@ __all__ = [
     "create_ticket",
     "deactivate_account",
     "edit_ticket",
+    "remove_blocker",
     "remove_member",
     "reopen_ticket",
     "reply_to_ticket",

@@ -12,8 +12,10 @@ from tickets.history import record_change
 from tickets.locks import Actor, actor_under_lock, locked_team
 from tickets.models import Ticket
 from tickets.services.checks import clean_choice, clean_text, require_version, ticket_under_lock
+from tickets.services.linking import require_no_open_blocker
 from tickets.states import (
     DEFAULT_DEADLINE,
+    FINISHING,
     NOTE_REQUIRED,
     TRANSITIONS,
     EventKind,
@@ -75,7 +77,11 @@ def reopen_ticket(
 def transition_ticket(
     *, team_id: int, ticket_id: int, actor_id: int, version: int, to: str, note: str = ""
 ) -> Ticket:
-    """Take one step of the lifecycle. Staff only. A step that is not in `TRANSITIONS` is `InvalidTransition`."""
+    """Take one step of the lifecycle. Staff only.
+
+    A step that is not in `TRANSITIONS` is `InvalidTransition`, and so is resolving or closing while
+    a blocker is open or in progress.
+    """
     to = Status(clean_choice("to", to, Status.values))
     note = clean_text("note", note, required=False, max_length=2000)
     with locked_team(team_id) as team:
@@ -84,6 +90,8 @@ def transition_ticket(
         actor.require_staff()
         kind = _step(ticket, to)
         require_version(ticket, version)
+        if kind in FINISHING:
+            require_no_open_blocker(ticket)
         if kind in NOTE_REQUIRED:
             clean_text("note", note)
         now = database_now()
