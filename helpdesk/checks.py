@@ -1,6 +1,7 @@
 """System checks that refuse settings under which reminders come late, twice or never."""
 
 from collections.abc import Iterator
+from datetime import timedelta
 from typing import Any
 
 from django.conf import settings
@@ -49,12 +50,11 @@ def _unsafe(conf: Any) -> Iterator[CheckMessage]:
             hint="A lease that ends before the worker is stopped is recovered while its work goes on.",
             id="reminders.E004",
         )
-    if missing := {"reminders.dispatch", "reminders.recover"} - {
-        entry["task"] for entry in conf.beat_schedule.values()
-    }:
+    wanted = {"reminders.dispatch", "reminders.recover", "reminders.audit", "reminders.prune"}
+    if missing := wanted - {entry["task"] for entry in conf.beat_schedule.values()}:
         yield Error(
             f"The beat schedule lacks {', '.join(sorted(missing))}.",
-            hint="Without them a reminder beyond the horizon is never published.",
+            hint="Without them reminders beyond the horizon are never published, and inconsistencies never found.",
             id="reminders.E005",
         )
     if not (settings.USE_TZ and settings.TIME_ZONE == "UTC" and conf.enable_utc):
@@ -74,6 +74,18 @@ def _unsafe(conf: Any) -> Iterator[CheckMessage]:
             "REMINDER_DISPATCH_PERIOD must be shorter than REMINDER_HORIZON.",
             hint="Otherwise a reminder can come due between two looks and is published late.",
             id="reminders.E008",
+        )
+    spans = (settings.AUDIT_PERIOD, settings.AUDIT_PRUNE_PERIOD, settings.AUDIT_KEEP)
+    if (
+        settings.AUDIT_SLICE < 1
+        or min(spans) <= timedelta(0)
+        or settings.AUDIT_DEBOUNCE < timedelta(0)
+    ):
+        yield Error(
+            "AUDIT_SLICE must be at least 1, and the audit's periods and AUDIT_KEEP_DAYS above 0.",
+            hint="Without a slice, stored rows are never looked at again; without a time to keep them, "
+            "history is deleted as soon as it is written.",
+            id="reminders.E009",
         )
 
 

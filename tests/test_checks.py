@@ -25,6 +25,10 @@ def test_the_settings_as_they_are_pass() -> None:
         ("REMINDER_LEASE", timedelta(seconds=90), "reminders.E004"),
         ("REMINDER_DISPATCH_PERIOD", timedelta(seconds=60), "reminders.E008"),
         ("TIME_ZONE", "Europe/Berlin", "reminders.E006"),
+        ("AUDIT_SLICE", 0, "reminders.E009"),
+        ("AUDIT_PERIOD", timedelta(0), "reminders.E009"),
+        ("AUDIT_KEEP", timedelta(days=-1), "reminders.E009"),
+        ("AUDIT_DEBOUNCE", timedelta(seconds=-1), "reminders.E009"),
     ],
 )
 def test_unsafe_settings_are_refused(settings: Any, name: str, value: Any, problem: str) -> None:

@@ -64,7 +64,7 @@ def test_a_message_goes_to_the_queue_of_the_reminders_and_to_no_other(
     outbox.dispatch_due()
 
     lengths = {queue.name: own_broker.llen(queue.name) for queue in app.conf.task_queues}
-    assert lengths == {"reminders": 1, "dispatch": 0, "default": 0}
+    assert lengths == {"reminders": 1, "dispatch": 0, "audit": 0, "default": 0}
 
 
 def test_what_is_overdue_is_published_without_an_eta(cast: Cast, own_broker: Redis) -> None:
