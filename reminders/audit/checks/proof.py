@@ -146,7 +146,7 @@ class ImpossibleTimes(Check):
     code = "impossible_times"
     title = _("Dates that cannot be")
     meaning = _(
-        "The task ended before it was created, started after it ended, or something happened in the future. A script wrote these dates, or the database's clock was moved. Findings about this task are not repaired by themselves."
+        "The task ended before it was created, started after it ended, or something happened in the future. A script wrote these dates, or the database's clock was moved."
     )
     subject = Subject.TASK
     severity = Severity.WARNING
