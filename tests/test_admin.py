@@ -12,7 +12,9 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from notifications.models import ReminderNotification
+from reminders.audit import runner
 from reminders.models import Task
+from reminders.states import Trigger
 from tests.cast import Cast, make_cast
 from tests.factories import UserFactory, act, make_due, open_ticket, run
 from tickets import services
@@ -55,11 +57,13 @@ def do(client: Client, action: str, *rows: Any) -> list[str]:
 
 
 def furnish(cast: Cast) -> Ticket:
-    """A row of every model."""
+    """A row of every model: the audit takes offence at a due time from before the ticket."""
     ticket = act(cast, services.assign_ticket, open_ticket(cast), membership_id=cast.agent.pk)
     ticket = act(cast, services.reply_to_ticket, ticket, body="Hello")
+    ticket = act(cast, services.add_blocker, ticket, number=open_ticket(cast).number)
     run(make_due(ticket))
     ticket.refresh_from_db()
+    runner.audit(trigger=Trigger.COMMAND)
     return ticket
 
 

@@ -1,5 +1,6 @@
 """One audit after the other: look, write down, log, mend, note what was done. The only way in."""
 
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -125,7 +126,10 @@ def _carry_out(
         _finish(run, watch)
         run.save(update_fields=["repaired", "failed", "finished_at", "duration_ms", "query_ms"])
     if run.pk:
-        log.info(
+        # That nothing was found, once a minute, is in the table; the log is for what happened.
+        quiet = run.trigger == Trigger.BEAT and not (found or gone or run.errors)
+        log.log(
+            logging.DEBUG if quiet else logging.INFO,
             "audit.run",
             run=run.pk,
             trigger=run.trigger,

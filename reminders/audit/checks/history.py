@@ -81,7 +81,7 @@ class FinishedWhileBlocked(Check):
     code = "finished_while_blocked"
     title = _("Finished while a ticket that blocks it is open")
     meaning = _(
-        "A ticket cannot be resolved or closed while it waits for an open one, so something went around that rule. Reopen it, or remove the link. A blocker that was reopened afterwards is no finding."
+        "A ticket cannot be resolved or closed while it waits for an open one, so something went around that rule. Finish the blocker, or reopen this one. A blocker that was reopened afterwards is no finding."
     )
     subject = Subject.TICKET
     severity = Severity.WARNING

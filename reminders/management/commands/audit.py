@@ -8,6 +8,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from helpdesk.durations import in_words
 from reminders.audit import record, runner
+from reminders.audit.record import Record
 from reminders.audit.registry import CHECKS
 from reminders.audit.runner import AuditBusy, Report
 from reminders.states import Trigger
@@ -69,17 +70,20 @@ class Command(BaseCommand):
 
 
 def _table(report: Report) -> str:
+    slugs = dict(Team.objects.values_list("pk", "slug"))
     rows = [("check", "subject", "team", "severity", "verdict", "for", "seen", "done")]
     rows += [
         (
             each.code,
-            f"{each.subject_kind.lower()} {each.subject_id}",
-            str(each.team_id or "-"),
+            _subject(each),
+            slugs[each.team_id] if each.team_id else "-",
             each.severity.lower(),
             each.verdict.lower(),
             in_words(each.dwell),
             str(each.seen),
-            " ".join(filter(None, (each.action.lower(), each.detail))) or "-",
+            " ".join(filter(None, (each.action.lower(), each.detail)))
+            or f"in doubt: {', '.join(each.doubts)}" * bool(each.doubts)
+            or "-",
         )
         for each in report.findings
     ]
@@ -97,6 +101,12 @@ def _table(report: Report) -> str:
         f"{len(report.gone)} gone; {report.rows} stored rows, {report.duration_ms:.0f} ms"
     )
     return "\n".join(lines if found else lines[1:])
+
+
+def _subject(found: Record) -> str:
+    """As the log has it, and a ticket's number, which is what people know it by."""
+    number = found.evidence.get("ticket.number")
+    return f"{found.subject_kind.lower()} {found.subject_id}" + (f" (#{number})" if number else "")
 
 
 def _json(report: Report) -> str:

@@ -55,7 +55,7 @@ def test_what_was_mended_is_a_table_and_status_0(
         "done",
     ]
     assert row.split() == [
-        *("expired_lease", "task", str(pk), str(cast.team.pk), "warning", "certain"),
+        *("expired_lease", "task", str(pk), "support", "warning", "certain"),
         *("48", "min", "1", "requeued"),
     ]
     assert "1 found, 1 settled, 0 left" in summary
@@ -65,6 +65,14 @@ def test_what_is_left_is_status_1(cast: Cast, capsys: pytest.CaptureFixture[str]
     anomalies.changed_behind_its_back(version=9)(cast)
     status, said = command(capsys)
     assert (status, "1 found, 0 settled, 1 left" in said) == (1, True)
+    assert "unexplained  ticket " in said
+    assert "(#1)  support  error" in said
+
+
+def test_what_is_in_doubt_says_why(cast: Cast, capsys: pytest.CaptureFixture[str]) -> None:
+    pk = anomalies.worker_vanished(cast)
+    anomalies.update_task(pk, started_at=anomalies.tomorrow())
+    assert "in doubt: started_in_future" in command(capsys, "--check", "expired_lease")[1]
 
 
 def test_a_dry_run_writes_nothing_and_is_status_1(

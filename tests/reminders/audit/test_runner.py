@@ -1,5 +1,6 @@
 """The runner: what it looks at, what it keeps of it, what it counts and closes, and what it survives."""
 
+from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any, ClassVar
 
@@ -25,16 +26,17 @@ ONE_BAD = "unexplained"
 
 
 @pytest.fixture
-def with_check(monkeypatch: pytest.MonkeyPatch) -> Any:
+def with_check() -> Iterator[Any]:
     """Puts checks on the list for one test; the others are off it."""
+    before = dict(CHECKS)
 
     def put(*classes: type[Check]) -> None:
-        for code in list(CHECKS):
-            monkeypatch.delitem(CHECKS, code)
-        for class_ in classes:
-            monkeypatch.setitem(CHECKS, class_.code, class_())
+        CHECKS.clear()
+        CHECKS.update({class_.code: class_() for class_ in classes})
 
-    return put
+    yield put
+    CHECKS.clear()
+    CHECKS.update(before)  # In the same order: it is the order in which they run.
 
 
 class TicketsInALine(Check):
