@@ -79,7 +79,7 @@ def _unsafe(conf: Any) -> Iterator[CheckMessage]:
     if (
         settings.AUDIT_SLICE < 1
         or min(spans) <= timedelta(0)
-        or settings.AUDIT_DEBOUNCE < timedelta(0)
+        or timedelta(0) > settings.AUDIT_DEBOUNCE
     ):
         yield Error(
             "AUDIT_SLICE must be at least 1, and the audit's periods and AUDIT_KEEP_DAYS above 0.",
