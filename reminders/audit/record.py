@@ -7,10 +7,11 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 import structlog
-from django.db import connection, transaction
+from django.db import transaction
 
 from reminders.audit.look import Looked
 from reminders.audit.registry import CHECKS, Check, Found
+from reminders.audit.sql import rows
 from reminders.models import AuditRun, Finding
 from reminders.states import Action, Handling, Trigger, Verdict
 
@@ -50,8 +51,8 @@ class Record:
 
 # What a Record gets from a row of the table; the same names in every statement below.
 _RETURNING: Final = """
-    id, code, severity, verdict, subject_kind, subject_id, team_id, since, last_seen, evidence::text,
-    doubts::text, seen, handling, action, action_detail AS detail, run_id
+    id, code, severity, verdict, subject_kind, subject_id, team_id, since, last_seen, evidence,
+    doubts, seen, handling, action, action_detail AS detail, run_id
 """
 
 _JSON: Final = ("evidence", "doubts")
@@ -76,8 +77,7 @@ RETURNING {_RETURNING}
 
 _CLOSE: Final = f"""
 UPDATE reminders_finding AS finding SET closed_at = %(now)s
-WHERE closed_at IS NULL AND run_id <> %(run)s AND code = ANY(%(codes)s)
-  AND (%(team)s::bigint IS NULL OR team_id = %(team)s)
+WHERE closed_at IS NULL AND id = ANY(%(ids)s)
 RETURNING {_RETURNING}
 """
 
@@ -142,10 +142,7 @@ def write(
         if found or run.trigger != Trigger.BOUNDARY:
             run.save(force_insert=True)
         written = _upsert(found, run, now) if found else []
-        gone = _statement(
-            _CLOSE,
-            {"now": now, "run": run.pk or 0, "codes": looked.complete, "team": run.team_id},
-        )
+        gone = _statement(_CLOSE, {"now": now, "ids": looked.gone}) if looked.gone else []
         transaction.on_commit(lambda: _log(written, gone, now), robust=True)
     return written, gone
 
@@ -222,13 +219,7 @@ def fields(record: Record) -> dict[str, Any]:
 
 
 def _statement(sql: str, parameters: Mapping[str, Any]) -> list[Record]:
-    with connection.cursor() as cursor:
-        cursor.execute(sql, parameters)
-        names = [column[0] for column in cursor.description]
-        rows = [dict(zip(names, values, strict=True)) for values in cursor.fetchall()]
-    for row in rows:
-        row |= {name: json.loads(row[name]) for name in _JSON}
-    return [Record(**row) for row in rows]
+    return [Record(**row) for row in rows(sql, parameters)]
 
 
 def _plain(value: Any) -> Any:

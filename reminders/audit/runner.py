@@ -14,12 +14,13 @@ from django.utils.translation import gettext_lazy as _
 from helpdesk.clock import database_now
 from helpdesk.errors import Busy
 from reminders.audit import checks, record
-from reminders.audit.look import Looked, Scope, look
+from reminders.audit.choice import Scope
+from reminders.audit.look import Looked, look
 from reminders.audit.record import Record
-from reminders.audit.registry import CHECKS
+from reminders.audit.registry import CHECKS, Check
 from reminders.audit.repair import repair
 from reminders.models import AuditRun
-from reminders.states import Action, Handling, Trigger
+from reminders.states import Action, Handling, Subject, Trigger
 from tickets.locks import audit_lane
 
 log = structlog.get_logger("reminders.audit")
@@ -87,11 +88,12 @@ def audit(
         )
         looked = look(
             Scope(
-                checks=[check for code, check in CHECKS.items() if not codes or code in codes],
+                checks=_checks(codes, team_id),
                 team_id=team_id,
                 full=full,
                 recent_only=trigger == Trigger.BOUNDARY,
-            )
+            ),
+            now=run.started_at,
         )
         run.errors, run.broker, run.cursors = looked.errors, looked.broker, looked.cursors
         found, gone = record.records(looked, now=run.started_at), list[Record]()
@@ -111,19 +113,29 @@ def audit(
         )
 
 
+def _checks(codes: Sequence[str], team_id: int | None) -> list[Check]:
+    """The wanted checks, in their order. The broker belongs to no team."""
+    return [
+        check
+        for code, check in CHECKS.items()
+        if (not codes or code in codes) and (team_id is None or check.subject != Subject.BROKER)
+    ]
+
+
 def _carry_out(
     found: list[Record], looked: Looked, run: AuditRun, watch: "_Watch"
 ) -> tuple[list[Record], list[Record]]:
     """Write down and commit first, then mend. With nothing found, that is a single transaction."""
+    now = database_now()
     if not found:
-        _finish(run, watch)
-    found, gone = record.write(found, looked, run, now=database_now())
+        _finish(run, watch, now)
+    found, gone = record.write(found, looked, run, now=now)
     if found:
         mended = {each.id: each for each in repair(found, run)}
         found = [mended.get(each.id, each) for each in found]
         run.repaired = sum(each.id in mended and each.is_repaired for each in found)
         run.failed = sum(each.action == Action.FAILED and each.id in mended for each in found)
-        _finish(run, watch)
+        _finish(run, watch, database_now())
         run.save(update_fields=["repaired", "failed", "finished_at", "duration_ms", "query_ms"])
     if run.pk:
         # That nothing was found, once a minute, is in the table; the log is for what happened.
@@ -145,8 +157,8 @@ def _carry_out(
     return found, gone
 
 
-def _finish(run: AuditRun, watch: "_Watch") -> None:
-    run.finished_at = database_now()
+def _finish(run: AuditRun, watch: "_Watch", now: datetime) -> None:
+    run.finished_at = now
     run.duration_ms = round(watch.milliseconds)
     run.query_ms = round(watch.query_milliseconds)
 

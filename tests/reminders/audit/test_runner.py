@@ -10,8 +10,9 @@ from django.utils.translation import gettext_lazy as _
 
 from helpdesk.clock import database_now
 from reminders import outbox
-from reminders.audit import look, registry, repair
+from reminders.audit import choice, registry, repair
 from reminders.audit.registry import CHECKS, Check
+from reminders.audit.sql import rows
 from reminders.models import AuditRun, Finding, Task
 from reminders.states import Action, Handling, Severity, Subject, Trigger
 from tests.broker import use_broker
@@ -189,7 +190,7 @@ def test_a_full_audit_looks_at_everything_at_once(
     cast: Cast, audit: Audit, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings.AUDIT_SLICE = 1
-    monkeypatch.setattr(look, "CHUNK", 2)
+    monkeypatch.setattr(choice, "CHUNK", 2)
     for _number in range(4):
         settled(cast)
     pk = old_anomaly(cast)
@@ -412,9 +413,7 @@ def test_every_check_explains_itself() -> None:
 def test_doubts_are_the_names_of_what_holds(cast: Cast) -> None:
     sql = registry.doubts(yes="1 = 1", no="1 = 2", unknown="NULL")
 
-    ((row),) = look._rows(f"SELECT {sql} AS doubts", {})
-
-    assert row == {"doubts": ["yes"]}
+    assert rows(f"SELECT {sql} AS doubts", {}) == [{"doubts": ["yes"]}]
 
 
 def test_a_task_that_gave_up_is_no_finding(cast: Cast, audit: Audit) -> None:

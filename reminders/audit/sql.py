@@ -1,0 +1,43 @@
+"""Running statements: several in one trip to the server, rows as dictionaries."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from django.db import connection
+
+Row = dict[str, Any]
+
+# PostgreSQL's number of the type jsonb; Django leaves its values as text in a bare cursor.
+_JSONB: Final = 3802
+
+
+def rows(sql: str, parameters: Mapping[str, Any]) -> list[Row]:
+    """The rows of one statement, by column name."""
+    return results([sql], parameters)[0]
+
+
+def results(statements: Sequence[str], parameters: Mapping[str, Any]) -> list[list[Row]]:
+    """The rows of each statement, all sent at once: a scan is many small ones, and the trips would cost more than they do.
+
+    If one of them fails, so do those after it.
+    """
+    if not statements:
+        return []
+    with connection.cursor() as cursor:
+        cursor.execute(";\n".join(statements), parameters)
+        found = [_fetch(cursor)]
+        while cursor.nextset():
+            found.append(_fetch(cursor))
+    return found
+
+
+def _fetch(cursor: Any) -> list[Row]:
+    names = [column.name for column in cursor.description]
+    json_names = [column.name for column in cursor.description if column.type_code == _JSONB]
+    fetched: list[Row] = [dict(zip(names, values, strict=True)) for values in cursor.fetchall()]
+    for row in fetched if json_names else ():
+        for name in json_names:
+            if row[name] is not None:
+                row[name] = json.loads(row[name])
+    return fetched
