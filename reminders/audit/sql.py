@@ -33,11 +33,14 @@ def results(statements: Sequence[str], parameters: Mapping[str, Any]) -> list[li
 
 
 def _fetch(cursor: Any) -> list[Row]:
-    names = [column.name for column in cursor.description]
-    json_names = [column.name for column in cursor.description if column.type_code == _JSONB]
-    fetched: list[Row] = [dict(zip(names, values, strict=True)) for values in cursor.fetchall()]
-    for row in fetched if json_names else ():
-        for name in json_names:
+    values = cursor.fetchall()
+    if not values:
+        return []  # Nearly always. Describing the columns costs more than the statement.
+    columns = cursor.description
+    names = [column.name for column in columns]
+    fetched: list[Row] = [dict(zip(names, row, strict=True)) for row in values]
+    for name in [column.name for column in columns if column.type_code == _JSONB]:
+        for row in fetched:
             if row[name] is not None:
                 row[name] = json.loads(row[name])
     return fetched

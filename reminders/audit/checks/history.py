@@ -46,31 +46,32 @@ class Unexplained(Check):
                ticket.resolved_at AS "ticket.resolved_at", expected.resolved_at AS "event.resolved_at",
                ticket.closed_at AS "ticket.closed_at", expected.closed_at AS "event.closed_at",
                ticket.updated_at AS "ticket.updated_at", history.at AS "event.created_at"
-        FROM tickets_ticket AS ticket
-        CROSS JOIN LATERAL (
-            SELECT count(*) AS count, max(event.version) AS version,
+        FROM (
+            SELECT ticket.id, count(event.id) AS count, max(event.version) AS version,
                    {_last("event.reminder_revision")} AS revision,
                    {_last("event.created_at")} AS at,
                    {_last("event.kind", f"event.kind IN ({_STEPS})")} AS step,
                    {_last("event.created_at", "event.kind = 'RESOLVED'")} AS resolved_at,
                    {_last("event.created_at", "event.kind = 'CLOSED'")} AS closed_at
-            FROM tickets_ticketevent AS event WHERE event.ticket_id = ticket.id
+            FROM tickets_ticket AS ticket
+            LEFT JOIN tickets_ticketevent AS event ON event.ticket_id = ticket.id
+            WHERE {{scope}} GROUP BY ticket.id
         ) AS history
+        JOIN tickets_ticket AS ticket ON ticket.id = history.id
         CROSS JOIN LATERAL (
             SELECT CASE history.step {_EXPECTED} END AS status,
                    CASE WHEN history.step IN ('RESOLVED', 'CLOSED') THEN history.resolved_at END
                        AS resolved_at,
                    CASE WHEN history.step = 'CLOSED' THEN history.closed_at END AS closed_at
         ) AS expected
-        WHERE {{scope}}
-          AND (history.count <> ticket.version + 1
-               OR history.version IS DISTINCT FROM ticket.version
-               OR history.revision IS DISTINCT FROM ticket.reminder_revision
-               OR history.at IS DISTINCT FROM ticket.updated_at
-               OR expected.status IS DISTINCT FROM ticket.status
-               OR expected.resolved_at IS DISTINCT FROM ticket.resolved_at
-               OR expected.closed_at IS DISTINCT FROM ticket.closed_at
-               OR {in_future("ticket.created_at")} OR {in_future("ticket.updated_at")})
+        WHERE history.count <> ticket.version + 1
+           OR history.version IS DISTINCT FROM ticket.version
+           OR history.revision IS DISTINCT FROM ticket.reminder_revision
+           OR history.at IS DISTINCT FROM ticket.updated_at
+           OR expected.status IS DISTINCT FROM ticket.status
+           OR expected.resolved_at IS DISTINCT FROM ticket.resolved_at
+           OR expected.closed_at IS DISTINCT FROM ticket.closed_at
+           OR {in_future("ticket.created_at")} OR {in_future("ticket.updated_at")}
     """
 
 

@@ -183,21 +183,18 @@ class CompletedTwice(Check):
     severity = Severity.ERROR
     stored = True
     query = """
-        SELECT task.id AS subject, task.team_id AS team, history.at[2] AS since,
-               history.ids AS "transition.id", history.at AS "transition.at",
-               history.runs AS "transition.run", history.causes AS "transition.cause",
-               task.status AS "task.status"
+        SELECT task.id AS subject, task.team_id AS team, max(step.at) AS since,
+               task.status AS "task.status",
+               array_agg(step.id ORDER BY step.id) AS "transition.id",
+               array_agg(step.at ORDER BY step.id) AS "transition.at",
+               array_agg(step.run ORDER BY step.id) AS "transition.run",
+               array_agg(step.cause ORDER BY step.id) AS "transition.cause"
         FROM reminders_task AS task
-        CROSS JOIN LATERAL (
-            SELECT array_agg(step.id ORDER BY step.id) AS ids,
-                   array_agg(step.at ORDER BY step.id) AS at,
-                   array_agg(step.run ORDER BY step.id) AS runs,
-                   array_agg(step.cause ORDER BY step.id) AS causes
-            FROM reminders_tasktransition AS step
-            WHERE step.task_id = task.id AND step.to_status = 'COMPLETED'
-              AND step.cause IN ('FIRED', 'SKIPPED')
-        ) AS history
-        WHERE {scope} AND cardinality(history.ids) > 1
+        JOIN reminders_tasktransition AS step
+          ON step.task_id = task.id AND step.to_status = 'COMPLETED'
+         AND step.cause IN ('FIRED', 'SKIPPED')
+        WHERE {scope}
+        GROUP BY task.id HAVING count(*) > 1
     """
 
 

@@ -190,7 +190,12 @@ class Duplicate(Check):
     } AS doubts,
                {_TASK}, kept.id AS "kept.id", kept.due_at AS "kept.due_at",
                kept.created_at AS "kept.created_at"
-        FROM reminders_task AS task
+        FROM (
+            SELECT ticket_id, kind, reminder_revision FROM reminders_task
+            WHERE status IN ('WAITING', 'RUNNING') AND kind = 'REMINDER'
+            GROUP BY ticket_id, kind, reminder_revision HAVING count(*) > 1
+        ) AS plan
+        JOIN reminders_task AS task USING (ticket_id, kind, reminder_revision)
         JOIN LATERAL (
             SELECT copy.id, copy.created_at, copy.due_at,
                    copy.due_at = ticket.due_at AND copy.team_id = ticket.team_id AS valid
