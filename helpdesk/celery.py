@@ -6,12 +6,14 @@ stale without changing what happens, so the settings below buy punctuality, neve
 
 import os
 
-from celery import Celery
+from celery import Celery, Task
 from kombu import Queue
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "helpdesk.settings")
 
+from celery.signals import task_prerun
 from django.conf import settings
+from django.db import close_old_connections
 
 from helpdesk import transport
 
@@ -101,3 +103,13 @@ app.conf.update(
     },
 )
 app.autodiscover_tasks(["reminders"])
+# Celery would close the database's connection before and after every task. Instead it lives as long as
+# a web process's would, and is looked at before every task; a worker's child renews it after so many.
+app.conf.CELERY_DB_REUSE_MAX = 10_000
+
+
+@task_prerun.connect
+def look_at_the_connection(task: Task, **_kwargs: object) -> None:
+    """Drop a connection that is broken or too old, so that the task gets a new one."""
+    if not task.request.is_eager:  # Called in somebody else's transaction.
+        close_old_connections()

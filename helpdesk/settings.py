@@ -84,6 +84,7 @@ TEMPLATES = [
                 "django.contrib.messages.context_processors.messages",
                 "notifications.context.bell",
                 "tickets.context.teams",
+                "reminders.context.findings",
             ],
         },
     }
@@ -98,6 +99,11 @@ DATABASES["default"]["OPTIONS"] = {
     # a worker for ever; the request answers with an error and a task is tried again.
     "options": f"-c lock_timeout={env.int('DATABASE_LOCK_TIMEOUT_MS', default=20_000)}",
 }
+# A connection serves many requests, or many tasks of a worker: setting one up costs more than most of
+# them, and what it has planned is lost with it. Looked at before each use, so a restarted database is
+# noticed there. 0: a new one each time.
+DATABASES["default"]["CONN_MAX_AGE"] = env.int("DATABASE_CONN_MAX_AGE", default=600)
+DATABASES["default"]["CONN_HEALTH_CHECKS"] = True
 # A pool saves the connection set-up of every request. Web processes only: a prefork worker would
 # inherit a pool whose threads did not survive the fork.
 if env.bool("DATABASE_POOL", default=False):
@@ -106,6 +112,7 @@ if env.bool("DATABASE_POOL", default=False):
         "max_size": env.int("DATABASE_POOL_SIZE", default=10),
         "timeout": 10,
     }
+    DATABASES["default"]["CONN_MAX_AGE"] = 0  # The pool keeps them.
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 # --- People -----------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ which roles, assignments, statuses and intents stand still.
 """
 
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 
@@ -151,9 +151,7 @@ def team_lane(team_id: int) -> Iterator[bool]:
         yield free
     finally:
         if free:
-            # A session that is gone has taken its locks along.
-            with suppress(DatabaseError, InterfaceError):
-                _advisory("pg_advisory_unlock", team_id)
+            _leave(_LANE, team_id)
 
 
 @contextmanager
@@ -164,8 +162,15 @@ def audit_lane() -> Iterator[bool]:
         yield free
     finally:
         if free:
-            with suppress(DatabaseError, InterfaceError):
-                _advisory("pg_advisory_unlock", 0, lane=_AUDIT_LANE)
+            _leave(_AUDIT_LANE, 0)
+
+
+def _leave(lane: int, key: int) -> None:
+    """Give the lane back. A session that cannot is broken, and must not live on with it: its locks die with it."""
+    try:
+        _advisory("pg_advisory_unlock", key, lane=lane)
+    except (DatabaseError, InterfaceError):
+        connection.close()
 
 
 def _advisory(function: str, key: int, *, lane: int = _LANE) -> bool:
