@@ -1,4 +1,4 @@
-"""Addresses of the background tasks."""
+"""Addresses of the background tasks and of the queue's health; without a team the latter is of all teams."""
 
 from django.urls import path
 
@@ -8,4 +8,14 @@ urlpatterns = [
     path("t/<slug:slug>/tasks/", views.task_list, name="tasks"),
     path("t/<slug:slug>/tasks/<row:task_id>/", views.task_page, name="task"),
     path("t/<slug:slug>/tasks/<row:task_id>/retry/", views.retry, name="retry-task"),
+    path("t/<slug:slug>/health/", views.health, name="health"),
+    path("t/<slug:slug>/health/check/", views.check_now, name="check-now"),
+    path(
+        "t/<slug:slug>/health/<row:finding_id>/<slug:deed>/",
+        views.handle_finding,
+        name="handle-finding",
+    ),
+    path("health/", views.health, name="health"),
+    path("health/check/", views.check_now, name="check-now"),
+    path("health/<row:finding_id>/<slug:deed>/", views.handle_finding, name="handle-finding"),
 ]

@@ -798,7 +798,8 @@ def test_no_page_costs_more_queries_for_more_rows(cast: Cast, page: Pages) -> No
         act(cast, services.add_blocker, open_ticket(cast), number=ticket.number)
 
     assert [count_queries(page, name, **arguments) for name, arguments in places] == few
-    assert max(few) <= 15
+    # One of them counts the findings that wait for a decision.
+    assert max(few) <= 16
 
 
 # --- Getting in, getting around -----------------------------------------------------------------
