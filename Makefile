@@ -24,7 +24,7 @@ $(VENV)/dev.stamp: requirements/dev.txt | $(PY)
 	$(PY) -m pip install --quiet --disable-pip-version-check --require-hashes -r $<
 	@touch $@ $(VENV)/run.stamp
 
-.PHONY: help run test check lint format types contracts migrations deploy-check messages lock reset manage clean
+.PHONY: help run test bench-audit soak-audit check lint format types contracts migrations deploy-check messages lock reset manage clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' Makefile
@@ -72,6 +72,12 @@ lock: | $(PY) ## resolve the dependencies anew, with hashes and no index address
 		$(VENV)/bin/uv pip compile pyproject.toml $${set#$${set%% *}} --upgrade --universal --python-version 3.11 \
 		--generate-hashes --no-emit-index-url --no-emit-find-links --no-header --quiet \
 		--output-file requirements/$${set%% *}.txt; done
+
+bench-audit: $(VENV)/dev.stamp ## what the audit costs, for 50 rows and for a million stored; BENCH_TASKS=... for less
+	DJANGO_SETTINGS_MODULE=helpdesk.settings $(LOCAL) with-servers --data .local/bench -- $(PY) -m tests.bench.audit
+
+soak-audit: $(VENV)/dev.stamp ## 20,000 random operations with workers running: the audit must find nothing
+	SOAK_OPERATIONS=20000 $(SERVERS) $(PY) -m pytest --timeout 3600 --basetemp .local/test/tmp tests/stack/test_healthy.py
 
 reset: $(VENV)/run.stamp ## forget all data of `make run` and `make test`
 	@$(LOCAL) reset

@@ -5,6 +5,7 @@ stale without changing what happens, so the settings below buy punctuality, neve
 """
 
 import os
+from typing import Any
 
 from celery import Celery, Task
 from kombu import Queue
@@ -109,7 +110,7 @@ app.conf.CELERY_DB_REUSE_MAX = 10_000
 
 
 @task_prerun.connect
-def look_at_the_connection(task: Task, **_kwargs: object) -> None:
+def look_at_the_connection(task: "Task[Any, Any]", **_kwargs: object) -> None:
     """Drop a connection that is broken or too old, so that the task gets a new one."""
     if not task.request.is_eager:  # Called in somebody else's transaction.
         close_old_connections()

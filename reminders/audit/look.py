@@ -1,6 +1,6 @@
 """Reading: what the checks find in the rows they look at. Writes nothing."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -80,7 +80,8 @@ def look(scope: Scope, *, now: datetime) -> Looked:
 def look_again(check: Check, ids: Collection[int], *, now: datetime) -> list[Found]:
     """What the check finds in these rows alone."""
     parameters = {"now": now, f"ids_{check.subject}": list(ids)}
-    return list(_judged(check, rows(_Job(check, choice.these(check)).statement, parameters)))
+    (read,) = results([_Job(check, choice.these(check)).statement], parameters)
+    return [check.found(row) for row in read]
 
 
 def _carry_out(jobs: Sequence[_Job], looked: Looked, parameters: Mapping[str, Any]) -> None:
@@ -93,18 +94,11 @@ def _carry_out(jobs: Sequence[_Job], looked: Looked, parameters: Mapping[str, An
         found = [None] * len(jobs)
     for job, read in zip(jobs, found, strict=True):
         try:
-            of = rows(job.statement, parameters) if read is None else read
-            looked.found[job.check.code] += _judged(job.check, of)
+            of = results([job.statement], parameters)[0] if read is None else read
+            looked.found[job.check.code] += map(job.check.found, of)
         except (DatabaseError, LookupError, TypeError, ValueError) as error:
             looked.errors[job.check.code] = f"{type(error).__name__}: {error}"
             log.exception("audit.check_failed", check=job.check.code)
-
-
-def _judged(check: Check, read: Sequence[Row]) -> Iterator[Found]:
-    for row in read:
-        found = check.judge(row)
-        if found is not None:
-            yield found
 
 
 def _read_broker(scope: Scope, looked: Looked) -> dict[str, list[int]]:

@@ -59,8 +59,8 @@ class Check:
     stored: ClassVar[bool] = False
     action: ClassVar[Action | None] = None
 
-    def judge(self, row: Mapping[str, Any]) -> Found | None:
-        """A row of the query as a finding; None if Python knows better than SQL."""
+    def found(self, row: Mapping[str, Any]) -> Found:
+        """A row of the query as a finding."""
         return Found(
             subject_id=row["subject"],
             team_id=row["team"],

@@ -141,6 +141,8 @@ def figures(*, team_id: int | None) -> Figures:
         _FIGURES.format(task=of_team.format("task"), finding=of_team.format("finding"), run=of_run),
         {"team": team_id},
     )
+    if row["oldest_due"]:
+        row["oldest_due"] = _showable(row["oldest_due"])
     return Figures(**row)
 
 

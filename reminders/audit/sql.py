@@ -13,7 +13,8 @@ from hashlib import sha256
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
-from django.db import connection
+from django.db import DatabaseError, connection
+from psycopg.errors import InvalidSqlStatementName
 
 Row = dict[str, Any]
 
@@ -37,7 +38,7 @@ _prepared: Final[WeakKeyDictionary[Any, set[str]]] = WeakKeyDictionary()
 
 
 def rows(sql: str, parameters: Mapping[str, Any]) -> list[Row]:
-    """The rows of one statement, by column name."""
+    """The rows of one statement that is not prepared, by column name."""
     with connection.cursor() as cursor:
         cursor.execute(sql, parameters)
         return _fetch(cursor)
@@ -54,7 +55,12 @@ def results(statements: Sequence[str], parameters: Mapping[str, Any]) -> list[li
     }
     with connection.cursor() as cursor:
         calls = [_call(cursor, sql) for sql in statements]
-        cursor.execute(";\n".join(calls), values)
+        try:
+            cursor.execute(";\n".join(calls), values)
+        except DatabaseError as error:
+            if isinstance(error.__cause__, InvalidSqlStatementName):
+                _prepared.pop(cursor.connection, None)  # Somebody has reset the session.
+            raise
         found = [_fetch(cursor)]
         while cursor.nextset():
             found.append(_fetch(cursor))

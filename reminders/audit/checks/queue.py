@@ -14,7 +14,8 @@ from reminders.moves import Move, move
 from reminders.states import Action, Cause, Severity, SkipReason, Subject, TaskStatus
 from tickets.models import Ticket, TicketEvent
 
-UNFINISHED: Final = "task.status IN ('WAITING', 'RUNNING')"
+# As the index one_active_task_per_intent has it, so that it serves.
+UNFINISHED: Final = "task.kind = 'REMINDER' AND task.status IN ('WAITING', 'RUNNING')"
 # The event that a reminder was sent for the same ticket and revision.
 SENT: Final = """
     SELECT FROM tickets_ticketevent AS event

@@ -515,7 +515,7 @@ ANOMALIES = [
         code="unproven",
         name="marked by hand",
         make=marked_complete,
-        evidence={"problem": "no evidence", "task.evidence": {}},
+        evidence={"proof.problem": "no evidence", "task.evidence": {}},
         nonsense=lambda pk: update_task(pk, finished_at=tomorrow()),
     ),
     Anomaly(
@@ -526,14 +526,14 @@ ANOMALIES = [
                 created_at=database_now()
             )
         ),
-        evidence={"problem": "the checksum differs", "task.status": "COMPLETED"},
+        evidence={"proof.problem": "the checksum differs", "task.status": "COMPLETED"},
         nonsense=lambda pk: update_task(pk, finished_at=tomorrow()),
     ),
     Anomaly(
         code="unproven",
         name="notices removed",
         make=proof_changed(lambda task: ReminderNotification.objects.all().delete()),
-        evidence={"problem": "the checksum differs", "notice.id": []},
+        evidence={"proof.problem": "the checksum differs", "notice.id": []},
         nonsense=lambda pk: update_task(pk, finished_at=tomorrow()),
     ),
     Anomaly(
@@ -542,7 +542,7 @@ ANOMALIES = [
         make=proof_changed(
             lambda task: TicketEvent.objects.filter(pk=task.evidence["event"]).delete()
         ),
-        evidence={"problem": "its event does not exist", "event.id": None},
+        evidence={"proof.problem": "its event does not exist", "event.id": None},
         nonsense=lambda pk: update_task(pk, finished_at=tomorrow()),
     ),
     Anomaly(
@@ -553,21 +553,21 @@ ANOMALIES = [
                 task.pk, evidence={"outcome": "fired", "event": 1e300, "notifications": "all"}
             )
         ),
-        evidence={"problem": "its event does not exist"},
+        evidence={"proof.problem": "its event does not exist"},
         nonsense=lambda pk: update_task(pk, finished_at=tomorrow()),
     ),
     Anomaly(
         code="unproven",
         name="skip changed",
         make=skip_changed,
-        evidence={"problem": "the checksum differs"},
+        evidence={"proof.problem": "the checksum differs"},
         nonsense=lambda pk: update_task(pk, finished_at=tomorrow()),
     ),
     Anomaly(
         code="unproven",
         name="of another task",
         make=foreign_proof,
-        evidence={"problem": "evidence of another reminder"},
+        evidence={"proof.problem": "evidence of another reminder"},
         nonsense=lambda pk: update_task(pk, finished_at=tomorrow()),
     ),
     Anomaly(

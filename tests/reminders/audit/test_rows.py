@@ -4,11 +4,23 @@ from datetime import timedelta
 
 import pytest
 
+from helpdesk.clock import database_now
+from notifications.models import ReminderNotification
+from notifications.selectors import notices
 from reminders.audit.registry import CHECKS
+from reminders.evidence import firing_checksum
 from reminders.models import Finding
 from tests.cast import Cast
-from tests.reminders.audit.anomalies import ANOMALIES, Anomaly
+from tests.reminders.audit.anomalies import (
+    ANOMALIES,
+    Anomaly,
+    assigned,
+    fired,
+    notice,
+    update_task,
+)
 from tests.reminders.audit.conftest import Audit, Lines, everything
+from tickets.models import TicketEvent
 
 MENDED = [each for each in ANOMALIES if each.action]
 RECORDED = [each for each in ANOMALIES if not each.action]
@@ -115,8 +127,6 @@ def test_what_is_ambiguous_is_recorded_logged_and_left_alone(
 
 
 def test_nothing_else_is_found_in_a_healthy_queue(cast: Cast, audit: Audit, lines: Lines) -> None:
-    from tests.reminders.audit.anomalies import assigned, fired
-
     fired(cast)
     assigned(cast)
 
@@ -124,3 +134,28 @@ def test_nothing_else_is_found_in_a_healthy_queue(cast: Cast, audit: Audit, line
 
     assert (report.findings, report.errors) == ([], {})
     assert lines("audit.finding") == []
+
+
+@pytest.mark.parametrize("microseconds", [0, 1, 120_000, 999_999])
+def test_the_database_and_python_agree_on_every_checksum(
+    cast: Cast, audit: Audit, microseconds: int
+) -> None:
+    """The check computes it in SQL, the engine in Python; the texts of times are where they could differ."""
+    task = fired(cast)
+    for revision in (1, 2):
+        notice(task.ticket, cast.agent, revision=revision)
+    moment = database_now().replace(microsecond=microseconds) - timedelta(hours=1)
+    TicketEvent.objects.filter(pk=task.evidence["event"]).update(created_at=moment)
+    ReminderNotification.objects.update(created_at=moment, due_at=moment)
+    event = TicketEvent.objects.get(pk=task.evidence["event"])
+    ids = list(ReminderNotification.objects.order_by("pk").values_list("pk", flat=True))
+    for named in ([], ids[:1], ids):
+        proof = task.evidence | {
+            "notifications": named,
+            "checksum": firing_checksum(event, notices(ids=named)),
+        }
+        update_task(task.pk, evidence=proof)
+        assert audit(codes=["unproven"]).findings == []
+
+    update_task(task.pk, evidence=proof | {"checksum": "sha256:" + "0" * 64})
+    assert [each.code for each in audit(codes=["unproven"]).findings] == ["unproven"]
