@@ -118,6 +118,10 @@ class Task(models.Model):
                 condition=Q(finished_at__isnull=False),
                 name="task_by_finish",
             ),
+            # Health: how many wait for a person.
+            models.Index(
+                fields=["team"], condition=Q(status=TaskStatus.FAILED), name="task_failed"
+            ),
             # selectors.task_list(): a team's tasks, newest first.
             models.Index(F("team"), F("id").desc(), name="task_by_team"),
         ]

@@ -488,7 +488,7 @@ def _value(source: str, found: object) -> Value:
         return Value(text=json.dumps(found, ensure_ascii=False, indent=2), is_block=True)
     if not isinstance(found, str):
         return Value(text=json.dumps(found))
-    if source == "problem" and found in PROBLEMS:
+    if source == "proof.problem" and found in PROBLEMS:
         return Value(text=str(PROBLEMS[found]))
     return Value(text=found, moment=_moment(found))
 

@@ -39,7 +39,7 @@ DOUBTS: Final[dict[str, Promise]] = {
     "ticket_in_future": _("The last change of the ticket is dated in the future."),
 }
 
-# By what checks write under "problem" in the evidence.
+# By what checks write under "proof.problem" in the evidence.
 PROBLEMS: Final[dict[str, Promise]] = {
     "evidence of another reminder": _("evidence of another reminder"),
     "its event does not exist": _("its event does not exist"),

@@ -19,4 +19,8 @@ class Migration(migrations.Migration):
                 name="task_by_finish",
             ),
         ),
+        AddIndexConcurrently(
+            "task",
+            models.Index(condition=models.Q(status="FAILED"), fields=["team"], name="task_failed"),
+        ),
     ]

@@ -30,6 +30,8 @@ PACE = {
     "REMINDER_HARD_TIME_LIMIT": "4",
     "REMINDER_LEASE": "5",
     "REMINDER_BACKOFF": "0.5",
+    "AUDIT_PERIOD": "1",
+    "AUDIT_DEBOUNCE": "0.3",
 }
 
 
