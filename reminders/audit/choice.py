@@ -153,7 +153,9 @@ def _chosen(scope: Scope, before: Known, cursors: dict[str, int]) -> dict[Subjec
     statements = []
     for kind in scope.kinds:
         source = SOURCES[kind]
-        table = f"{source.table} AS {source.alias} {source.join}"
+        table = f"{source.table} AS {source.alias}"
+        if scope.team_id is not None:
+            table += f" {source.join}"
         team = _of_team(source.team, scope)
         parameters[f"after_{kind}"] = before.cursors.get(kind, 0)
         statements.append(
@@ -166,7 +168,7 @@ def _chosen(scope: Scope, before: Known, cursors: dict[str, int]) -> dict[Subjec
             continue
         statements.append(
             f"""
-            SELECT {source.alias}.id FROM {source.table} AS {source.alias}
+            SELECT {source.alias}.id FROM {table}
             WHERE {source.alias}.id > %(after_{kind})s ORDER BY {source.alias}.id LIMIT %(slice)s
             """
             if scope.team_id is None
@@ -175,7 +177,8 @@ def _chosen(scope: Scope, before: Known, cursors: dict[str, int]) -> dict[Subjec
             ORDER BY {source.alias}.id DESC LIMIT %(slice)s
             """
         )
-    found = iter(results(statements, parameters))
+    # Whether an index serves depends on how recent "recent" is.
+    found = iter(results(statements, parameters, prepare=False))
     chosen = {}
     for kind in scope.kinds:
         ids = {row["id"] for row in next(found)} | before.subjects.get(kind, set())

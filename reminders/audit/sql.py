@@ -23,11 +23,7 @@ _JSONB: Final = 3802
 # The parameters that queries may have, by what their names begin with.
 _TYPES: Final = {
     "now": "timestamptz",
-    "since": "timestamptz",
     "team": "bigint",
-    "after": "bigint",
-    "last": "bigint",
-    "slice": "bigint",
     "codes": "text[]",
     "ids": "bigint[]",
     "hint": "bigint[]",
@@ -44,8 +40,13 @@ def rows(sql: str, parameters: Mapping[str, Any]) -> list[Row]:
         return _fetch(cursor)
 
 
-def results(statements: Sequence[str], parameters: Mapping[str, Any]) -> list[list[Row]]:
-    """The rows of each statement, all prepared and sent at once. If one fails, so do those after it."""
+def results(
+    statements: Sequence[str], parameters: Mapping[str, Any], *, prepare: bool = True
+) -> list[list[Row]]:
+    """The rows of each statement, all sent at once. If one fails, so do those after it.
+
+    `prepare=False` is for those whose best plan depends on the values: they are planned each time.
+    """
     if not statements:
         return []
     # The same ids go to many statements: written once, instead of by the driver for each.
@@ -54,7 +55,7 @@ def results(statements: Sequence[str], parameters: Mapping[str, Any]) -> list[li
         for name, value in parameters.items()
     }
     with connection.cursor() as cursor:
-        calls = [_call(cursor, sql) for sql in statements]
+        calls = [_call(cursor, sql) for sql in statements] if prepare else statements
         try:
             cursor.execute(";\n".join(calls), values)
         except DatabaseError as error:
