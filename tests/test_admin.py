@@ -13,10 +13,11 @@ from django.urls import reverse
 
 from notifications.models import ReminderNotification
 from reminders.audit import runner
-from reminders.models import Task
+from reminders.models import AuditRun, Finding, Task
 from reminders.states import Trigger
 from tests.cast import Cast, make_cast
 from tests.factories import UserFactory, act, make_due, open_ticket, run
+from tests.reminders.audit import anomalies
 from tickets import services
 from tickets.models import Comment, Membership, Team, Ticket, TicketEvent, User
 
@@ -57,12 +58,13 @@ def do(client: Client, action: str, *rows: Any) -> list[str]:
 
 
 def furnish(cast: Cast) -> Ticket:
-    """A row of every model: the audit takes offence at a due time from before the ticket."""
+    """A row of every model: the audit takes offence at the version of the blocker."""
     ticket = act(cast, services.assign_ticket, open_ticket(cast), membership_id=cast.agent.pk)
     ticket = act(cast, services.reply_to_ticket, ticket, body="Hello")
     ticket = act(cast, services.add_blocker, ticket, number=open_ticket(cast).number)
     run(make_due(ticket))
     ticket.refresh_from_db()
+    Ticket.objects.exclude(pk=ticket.pk).update(version=9)
     runner.audit(trigger=Trigger.COMMAND)
     return ticket
 
@@ -107,7 +109,9 @@ def test_a_form_does_not_list_every_account(root: Client, cast: Cast, model: Any
 
 
 @pytest.mark.parametrize(
-    "model", [Ticket, TicketEvent, Comment, Task, ReminderNotification], ids=lambda m: m.__name__
+    "model",
+    [Ticket, TicketEvent, Comment, Task, ReminderNotification, AuditRun, Finding],
+    ids=lambda m: m.__name__,
 )
 def test_what_services_own_is_read_only(root: Client, cast: Cast, model: Any) -> None:
     furnish(cast)
@@ -242,6 +246,85 @@ def test_an_account_can_be_made_and_never_deleted(root: Client) -> None:
     user = User.objects.get(username="new")
     assert user.is_active
     assert root.post(address(User, "delete", user.pk), {"post": "yes"}).status_code == 403
+
+
+def find(cast: Cast) -> tuple[Finding, Finding]:
+    """A ticket that was changed behind its back, and a lease that ran out of a task that starts tomorrow."""
+    anomalies.changed_behind_its_back(version=9)(cast)
+    anomalies.update_task(anomalies.worker_vanished(cast), started_at=anomalies.tomorrow())
+    runner.audit(trigger=Trigger.COMMAND, codes=["unexplained", "expired_lease"])
+    in_doubt, changed = Finding.objects.order_by("code")
+    return changed, in_doubt
+
+
+def test_findings_are_acknowledged_and_repaired_through_the_services(
+    root: Client, cast: Cast
+) -> None:
+    changed, in_doubt = find(cast)
+
+    said = do(root, "acknowledge", changed, in_doubt)
+    assert said == ["2 findings were acknowledged."]
+    changed.refresh_from_db()
+    assert changed.handled_by is not None
+    assert (changed.handling, changed.handled_by.username) == ("ACKNOWLEDGED", "root")
+
+    said = do(root, "repair", changed, in_doubt)
+    assert len(said) == 2
+    assert any("There is no repair for findings of this kind." in each for each in said)
+    assert "1 findings were repaired." in said
+    in_doubt.refresh_from_db()
+    assert (in_doubt.action, in_doubt.closed_at is not None) == ("REQUEUED", True)
+
+
+def test_the_evidence_of_a_finding_is_laid_out_and_harmless(root: Client, cast: Cast) -> None:
+    changed, _ = find(cast)
+    Finding.objects.update(evidence={"ticket.title": "</pre><script>alert(1)</script> 工单"})
+
+    html = root.get(address(Finding, "change", changed.pk)).content.decode()
+
+    assert "<pre>{\n  &quot;ticket.title&quot;: &quot;&lt;/pre&gt;&lt;script&gt;" in html
+    assert "工单" in html
+    assert "<script>alert(1)" not in html
+
+
+def test_the_audit_is_run_by_a_button(root: Client, cast: Cast) -> None:
+    assert "Run the audit now" in root.get(address(AuditRun, "changelist")).content.decode()
+    anomalies.changed_behind_its_back(version=9)(cast)
+    button = reverse("admin:reminders_audit_now")
+
+    assert root.get(button).headers["Location"] == address(AuditRun, "changelist")
+    assert not AuditRun.objects.exists()
+
+    answer = root.post(button, follow=True)
+    assert [str(message) for message in answer.context["messages"]] == [
+        "The audit found 1 inconsistency, of which 1 is left for a person."
+    ]
+    made = AuditRun.objects.get()
+    assert made.actor is not None
+    assert (made.trigger, made.team, made.actor.username) == ("PERSON", None, "root")
+
+
+def test_the_button_says_that_another_audit_runs(
+    root: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def busy(**_arguments: Any) -> None:
+        raise runner.AuditBusy
+
+    monkeypatch.setattr("reminders.audit.runner.audit", busy)
+
+    answer = root.post(reverse("admin:reminders_audit_now"), follow=True)
+
+    assert "Another audit is running." in str(next(iter(answer.context["messages"])))
+
+
+def test_the_button_is_for_superusers(client: Client, cast: Cast) -> None:
+    clerk = UserFactory(is_staff=True)
+    clerk.user_permissions.set(Permission.objects.filter(codename__startswith="view_"))
+    client.force_login(clerk)
+
+    assert "audit now" not in client.get(address(AuditRun, "changelist")).content.decode()
+    assert client.post(reverse("admin:reminders_audit_now")).status_code == 403
+    assert not AuditRun.objects.exists()
 
 
 def test_without_being_superuser_there_are_no_actions(client: Client, cast: Cast) -> None:

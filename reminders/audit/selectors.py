@@ -459,7 +459,7 @@ def _finding(row: Finding, ticket: Mapping[str, Any]) -> FindingRow:
 
 
 def _evidence(evidence: object) -> list[EvidenceLine]:
-    """By column, so that what two tables say about the same stands together; what is of none comes first."""
+    """What is wrong comes first, the rest by column: what two tables say about the same stands together."""
     lines = evidence if isinstance(evidence, dict) else {"": evidence}
     return [
         EvidenceLine(
@@ -472,11 +472,13 @@ def _evidence(evidence: object) -> list[EvidenceLine]:
     ]
 
 
-def _by_column(line: tuple[str, object]) -> tuple[str, str]:
+def _by_column(line: tuple[str, object]) -> tuple[bool, str, str]:
     source, _found = line
-    return source.partition(".")[2], source
+    return source != _PROBLEM, source.partition(".")[2], source
 
 
+# Where `unproven` says what is wrong, in words that can be translated.
+_PROBLEM: Final = "proof.problem"
 # As `record` writes down a time of the database.
 _TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?[+-]\d\d:\d\d")
 
@@ -488,7 +490,7 @@ def _value(source: str, found: object) -> Value:
         return Value(text=json.dumps(found, ensure_ascii=False, indent=2), is_block=True)
     if not isinstance(found, str):
         return Value(text=json.dumps(found))
-    if source == "proof.problem" and found in PROBLEMS:
+    if source == _PROBLEM and found in PROBLEMS:
         return Value(text=str(PROBLEMS[found]))
     return Value(text=found, moment=_moment(found))
 
