@@ -15,13 +15,15 @@ $(PY):
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer with venv is needed (on Debian: apt install python3 python3-venv), or say where: make PYTHON=/path/to/python"; exit 1; }
 	$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); exit 1; }
 
-# A stamp beside the packages: a changed lock installs again, an unchanged one costs nothing.
+# A stamp beside the packages: a changed lock installs again, an unchanged one costs nothing. The lock is
+# complete, so nothing is resolved again (--no-deps): the pip of Python 3.11 would take a later release than the
+# locked one for a requirement with an extra (coverage[toml]), and then refuse it.
 $(VENV)/run.stamp: requirements/run.txt | $(PY)
-	$(PY) -m pip install --quiet --disable-pip-version-check --require-hashes -r $<
+	$(PY) -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r $<
 	@touch $@
 
 $(VENV)/dev.stamp: requirements/dev.txt | $(PY)
-	$(PY) -m pip install --quiet --disable-pip-version-check --require-hashes -r $<
+	$(PY) -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r $<
 	@touch $@ $(VENV)/run.stamp
 
 .PHONY: help run test bench-audit soak-audit check lint format types contracts migrations deploy-check messages lock reset manage clean
