@@ -153,15 +153,7 @@ class Obsolete(Check):
             ticket = tickets[task.ticket_id]
             reason = schedule.why_obsolete(task, ticket)
             assert reason is not None
-            steps.append(
-                schedule.skipped(
-                    task,
-                    reason,
-                    ticket_version=ticket.version,
-                    revision=ticket.reminder_revision,
-                    cause=Cause.ENDED,
-                )
-            )
+            steps.append(_ended(task, ticket, reason))
         move(steps, now=now)
 
 
@@ -214,17 +206,7 @@ class Duplicate(Check):
         tasks = _tasks(found)
         tickets = Ticket.objects.in_bulk([task.ticket_id for task in tasks])
         move(
-            [
-                schedule.skipped(
-                    task,
-                    SkipReason.DUPLICATE,
-                    ticket_version=tickets[task.ticket_id].version,
-                    revision=tickets[task.ticket_id].reminder_revision,
-                    cause=Cause.ENDED,
-                )
-                for task in tasks
-            ],
-            now=now,
+            [_ended(task, tickets[task.ticket_id], SkipReason.DUPLICATE) for task in tasks], now=now
         )
 
 
@@ -286,6 +268,49 @@ class NotPlanned(Check):
         tickets = Ticket.objects.filter(pk__in=[each.subject_id for each in found])
         for ticket in tickets.order_by("id"):
             schedule.plan_reminder(ticket=ticket, owner_id=ticket.creator_id, now=now)
+
+
+@check
+class WrongTime(Check):
+    """A task that waits for another time than its ticket says. The processor would look too late, or in vain."""
+
+    code = "wrong_time"
+    title = _("Waiting for the wrong time")
+    meaning = _(
+        "The task stands for the ticket's present reminder, but for another due time, so something changed one of them alone. The ticket says when: the task is ended, and another is planned for the ticket's due time. If that time makes no sense, somebody has to decide."
+    )
+    subject = Subject.TASK
+    severity = Severity.ERROR
+    live = "task.status = 'WAITING'"
+    action = Action.PLANNED
+    # A RUNNING task is in a worker's hands, which reads the ticket; one that goes back to wait is seen then.
+    query = f"""
+        SELECT task.id AS subject, task.team_id AS team,
+               greatest(task.created_at, ticket.updated_at) AS since,
+               {
+        doubts(
+            due_too_far="ticket.due_at > ticket.updated_at + interval '7 days'",
+            due_before_ticket="ticket.due_at < ticket.created_at",
+            changed_before_ticket="ticket.updated_at < ticket.created_at",
+            ticket_in_future=in_future("ticket.updated_at"),
+            task_in_future=in_future("task.created_at"),
+        )
+    } AS doubts,
+               {_TASK}, {_TICKET}, ticket.created_at AS "ticket.created_at"
+        FROM reminders_task AS task JOIN tickets_ticket AS ticket ON ticket.id = task.ticket_id
+        WHERE {{scope}} AND task.status = 'WAITING' AND task.due_at <> ticket.due_at
+          AND ticket.reminder_revision = task.reminder_revision AND ticket.team_id = task.team_id
+          AND NOT EXISTS ({SENT.format("task", "ticket_id")})
+    """
+
+    def repair(self, found: Sequence[Found], *, team_id: int, now: datetime) -> None:
+        tasks = _tasks(found)
+        tickets = Ticket.objects.in_bulk([task.ticket_id for task in tasks])
+        move(
+            [_ended(task, tickets[task.ticket_id], SkipReason.REPLACED) for task in tasks], now=now
+        )
+        for task in tasks:
+            schedule.plan_reminder(ticket=tickets[task.ticket_id], owner_id=task.owner_id, now=now)
 
 
 @check
@@ -363,3 +388,14 @@ class MessageLost(Check):
 def _tasks(found: Sequence[Found]) -> list[Task]:
     """The rows of these findings, which the caller has locked."""
     return list(Task.objects.filter(pk__in=[each.subject_id for each in found]).order_by("id"))
+
+
+def _ended(task: Task, ticket: Ticket, reason: SkipReason) -> Move:
+    """The move that ends a task as skipped, by the audit."""
+    return schedule.skipped(
+        task,
+        reason,
+        ticket_version=ticket.version,
+        revision=ticket.reminder_revision,
+        cause=Cause.ENDED,
+    )

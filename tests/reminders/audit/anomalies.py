@@ -184,6 +184,24 @@ def evidence_says_sent(pk: int) -> None:
     Task.objects.update(evidence={"outcome": "fired"})
 
 
+def due_moved(cast: Cast) -> int:
+    """A script brought the ticket's due time forward, and forgot the task."""
+    ticket = age(assigned(cast), timedelta(hours=1))
+    Ticket.objects.filter(pk=ticket.pk).update(due_at=database_now() + timedelta(minutes=30))
+    return active_task(ticket).pk
+
+
+def replanned_for_the_ticket(pk: int) -> None:
+    old, new = Task.objects.order_by("pk")
+    assert (old.pk, old.status, old.evidence["reason"]) == (pk, "COMPLETED", "REPLACED")
+    assert (new.status, new.due_at, new.owner_id) == ("WAITING", new.ticket.due_at, old.owner_id)
+    assert new.reminder_revision == old.reminder_revision == new.ticket.reminder_revision
+
+
+def ticket_due_in_a_month(pk: int) -> None:
+    due_in_a_month(Task.objects.get(pk=pk).ticket_id)
+
+
 def worker_vanished(cast: Cast) -> int:
     task = active_task(age(assigned(cast), LONG))
     update_task(
@@ -492,6 +510,15 @@ ANOMALIES = [
         mended=replanned,
         nonsense=evidence_says_sent,
         doubts=["evidence_of_sending"],
+    ),
+    Anomaly(
+        code="wrong_time",
+        make=due_moved,
+        evidence={"task.status": "WAITING", "ticket.status": "OPEN", "ticket.version": 1},
+        action=Action.PLANNED,
+        mended=replanned_for_the_ticket,
+        nonsense=ticket_due_in_a_month,
+        doubts=["due_too_far"],
     ),
     Anomaly(
         code="expired_lease",
