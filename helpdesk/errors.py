@@ -66,6 +66,14 @@ class InvalidTransition(DomainError):
     default_message = _("The current status does not allow this.")
 
 
+class KeyReused(DomainError):
+    """The Idempotency-Key came with another request before; see `tickets.receipts`."""
+
+    code = "idempotency_key_reused"
+    status = 422
+    default_message = _("This Idempotency-Key was used for another request.")
+
+
 class Busy(DomainError):
     """Somebody else has held the team for too long; the same call may well succeed in a moment."""
 

@@ -49,6 +49,9 @@ INSTALLED_APPS = [
     "django.contrib.staticfiles",
     "django_include_bootstrap",
     "rest_framework",
+    "knox",
+    "drf_spectacular",
+    "drf_spectacular_sidecar",
     "helpdesk.apps.HelpdeskConfig",
     "tickets.apps.TicketsConfig",
     "reminders.apps.RemindersConfig",
@@ -159,6 +162,78 @@ REDIS_URL = env.str("REDIS_URL")
 BROKER_VISIBILITY_TIMEOUT = seconds("BROKER_VISIBILITY_TIMEOUT", 3600)
 # How long a request may wait for a broker that does not answer. It never fails because of it.
 BROKER_SOCKET_TIMEOUT = seconds("BROKER_SOCKET_TIMEOUT", 2)
+
+# --- The API ------------------------------------------------------------------------------------
+API_TOKEN_DAYS = env.float("API_TOKEN_DAYS", default=30)
+REST_KNOX = {
+    "AUTH_HEADER_PREFIX": "Bearer",
+    "TOKEN_TTL": timedelta(days=API_TOKEN_DAYS),
+}
+# How often, as "number/period" (s, m, h, d); empty: no limit. Too low: people are locked out while others
+# guess their password. By address: a whole office may share one.
+THROTTLES = {
+    "sign_in_by_address": env.str("THROTTLE_SIGN_IN_BY_ADDRESS", default="60/m"),
+    "sign_in_by_name": env.str("THROTTLE_SIGN_IN_BY_NAME", default="10/m"),
+    "writes_by_person": env.str("THROTTLE_WRITES_BY_PERSON", default="300/m"),
+    "writes_by_address": env.str("THROTTLE_WRITES_BY_ADDRESS", default="1200/m"),
+}
+CACHES = {
+    "default": {
+        "BACKEND": "django.core.cache.backends.redis.RedisCache",
+        "LOCATION": REDIS_URL,
+        "KEY_PREFIX": "helpdesk",
+        "OPTIONS": {
+            "socket_timeout": BROKER_SOCKET_TIMEOUT.total_seconds(),
+            "socket_connect_timeout": BROKER_SOCKET_TIMEOUT.total_seconds(),
+        },
+    }
+}
+REST_FRAMEWORK = {
+    "DEFAULT_AUTHENTICATION_CLASSES": ["helpdesk.api.auth.BearerAuthentication"],
+    "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
+    "DEFAULT_PARSER_CLASSES": ["helpdesk.api.fields.StrictJSONParser"],
+    "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
+    "DEFAULT_THROTTLE_CLASSES": [
+        "helpdesk.api.throttles.WritesByPerson",
+        "helpdesk.api.throttles.WritesByAddress",
+    ],
+    "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
+    "DEFAULT_METADATA_CLASS": None,
+    "EXCEPTION_HANDLER": "helpdesk.api.problems.handle",
+    "URL_FORMAT_OVERRIDE": None,
+    # How many proxies of your own stand in front: the client's address is that many from the end of
+    # X-Forwarded-For. Too many, and a client can pretend to be anywhere.
+    "NUM_PROXIES": env.int("PROXIES", default=0),
+}
+SPECTACULAR_SETTINGS = {
+    "TITLE": "Helpdesk",
+    "OAS_VERSION": "3.1.0",
+    "SCHEMA_PATH_PREFIX": "/api/v1",
+    "SERVE_INCLUDE_SCHEMA": False,
+    "SERVE_AUTHENTICATION": [],
+    "SWAGGER_UI_DIST": "SIDECAR",
+    "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
+    "SWAGGER_UI_SETTINGS": {
+        "deepLinking": True,
+        "persistAuthorization": False,
+        "tryItOutEnabled": True,
+    },
+    "COMPONENT_SPLIT_PATCH": False,
+    "ENUM_GENERATE_CHOICE_DESCRIPTION": False,
+    "ENUM_ADD_EXPLICIT_BLANK_NULL_CHOICE": False,
+    "ENUM_NAME_OVERRIDES": {
+        "TicketStatus": "tickets.states.Status",
+        "TaskStatus": "reminders.states.TaskStatus",
+    },
+    "PATH_CONVERTER_OVERRIDES": {
+        "row": {"type": "integer", "minimum": 0, "maximum": 10**18 - 1},
+        "slug": {"type": "string", "pattern": "^[-a-zA-Z0-9_]+$"},
+    },
+    "POSTPROCESSING_HOOKS": [
+        "drf_spectacular.hooks.postprocess_schema_enums",
+        "helpdesk.api.schema.finish",
+    ],
+}
 
 # --- Reminders ----------------------------------------------------------------------------------
 # A reminder is published to Celery only when it is due within the horizon.

@@ -35,6 +35,7 @@ class InboxEntry:
     ticket_number: int
     ticket_title: str
     why: str
+    why_code: str
     note: str
     due_at: datetime
     late: timedelta
@@ -63,26 +64,43 @@ def unread_count(*, user_id: int) -> int:
     return _visible(user_id).filter(read_at__isnull=True, handled_at__isnull=True).count()
 
 
-def inbox(*, user_id: int) -> list[InboxEntry]:
-    """The person's latest 30 notices, newest first. One query."""
-    rows = _visible(user_id).select_related("ticket__team").order_by("-created_at", "-id")
-    return [
-        InboxEntry(
-            id=row.pk,
-            team_name=row.ticket.team.name,
-            team_slug=row.ticket.team.slug,
-            ticket_number=row.ticket.number,
-            ticket_title=row.ticket.title,
-            why=str(Why(row.why).label),
-            note=row.note,
-            due_at=row.due_at,
-            late=timedelta(milliseconds=row.late_ms),
-            created_at=row.created_at,
-            read_at=row.read_at,
-            handled_at=row.handled_at,
-        )
-        for row in rows[:INBOX_SIZE]
-    ]
+def inbox(
+    *, user_id: int, after: tuple[datetime, int] | None = None, limit: int = INBOX_SIZE
+) -> list[InboxEntry]:
+    """The person's latest notices, newest first; `after` is when the last one of the page before came, and its id. One query."""
+    rows = _visible(user_id)
+    if after is not None:
+        at, last = after
+        rows = rows.filter(Q(created_at__lt=at) | Q(created_at=at, pk__lt=last))
+    return [_entry(row) for row in _newest_first(rows)[:limit]]
+
+
+def inbox_entry(*, user_id: int, notice_id: int) -> InboxEntry | None:
+    """One of the person's notices, None if it is not theirs. One query."""
+    row = _newest_first(_visible(user_id).filter(pk=notice_id)).first()
+    return _entry(row) if row else None
+
+
+def _newest_first(rows: QuerySet[ReminderNotification]) -> QuerySet[ReminderNotification]:
+    return rows.select_related("ticket__team").order_by("-created_at", "-id")
+
+
+def _entry(row: ReminderNotification) -> InboxEntry:
+    return InboxEntry(
+        id=row.pk,
+        team_name=row.ticket.team.name,
+        team_slug=row.ticket.team.slug,
+        ticket_number=row.ticket.number,
+        ticket_title=row.ticket.title,
+        why=str(Why(row.why).label),
+        why_code=row.why,
+        note=row.note,
+        due_at=row.due_at,
+        late=timedelta(milliseconds=row.late_ms),
+        created_at=row.created_at,
+        read_at=row.read_at,
+        handled_at=row.handled_at,
+    )
 
 
 def notices(*, ids: Sequence[int]) -> list[Notice]:

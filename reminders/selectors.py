@@ -1,8 +1,9 @@
 """Reading tasks: what everybody outside this app sees of the queue, as frozen dataclasses."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from typing import Any
 
 from django.db.models import Q, QuerySet
 
@@ -16,7 +17,7 @@ from tickets.models import Ticket, TicketEvent
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransitionRow:
-    """One line of a task's history."""
+    """One line of a task's history. The `…_code`s are for programs, the others in the reader's language."""
 
     at: datetime
     run: int
@@ -25,6 +26,9 @@ class TransitionRow:
     cause: str
     detail: str
     actor_name: str
+    from_code: str
+    to_code: str
+    cause_code: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +52,7 @@ class TaskRow:
     created_at: datetime
     finished_at: datetime | None
     owner_name: str
+    evidence: Mapping[str, Any] | None = None
     history: Sequence[TransitionRow] = field(default=())
 
     @property
@@ -175,6 +180,7 @@ def _row(task: Task, history: Sequence[TransitionRow] = ()) -> TaskRow:
         created_at=task.created_at,
         finished_at=task.finished_at,
         owner_name=task.owner.display_name,
+        evidence=task.evidence,
         history=history,
     )
 
@@ -190,4 +196,7 @@ def _transition(row: TaskTransition) -> TransitionRow:
         if row.cause in (Cause.SKIPPED, Cause.ENDED)
         else row.detail,
         actor_name=row.actor.display_name if row.actor else "",
+        from_code=row.from_status or "",
+        to_code=row.to_status,
+        cause_code=row.cause,
     )

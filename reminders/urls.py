@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from reminders import views
+from reminders import api, views
 
 urlpatterns = [
     path("t/<slug:slug>/tasks/", views.task_list, name="tasks"),
@@ -18,4 +18,16 @@ urlpatterns = [
     path("health/", views.health, name="health"),
     path("health/check/", views.check_now, name="check-now"),
     path("health/<row:finding_id>/<slug:deed>/", views.handle_finding, name="handle-finding"),
+]
+
+# Below /api/v1/.
+api_patterns = [
+    path("teams/<slug:team>/tasks/", api.TasksView.as_view()),
+    path("teams/<slug:team>/tasks/<row:task_id>/", api.TaskView.as_view()),
+    path("teams/<slug:team>/tasks/<row:task_id>/retry/", api.RetryView.as_view()),
+    path("teams/<slug:team>/findings/", api.FindingsView.as_view()),
+    path("teams/<slug:team>/findings/<row:finding_id>/acknowledge/", api.AcknowledgeView.as_view()),
+    path("teams/<slug:team>/findings/<row:finding_id>/resolve/", api.ResolveView.as_view()),
+    path("teams/<slug:team>/findings/<row:finding_id>/repair/", api.RepairView.as_view()),
+    path("teams/<slug:team>/audit/", api.AuditView.as_view()),
 ]

@@ -29,6 +29,12 @@ def own_broker(worker_id: str) -> Iterator[Redis]:
     client.close()
 
 
+@pytest.fixture(autouse=True)
+def no_throttles(settings: Any) -> None:
+    """Tests do in a second what nobody does in a minute."""
+    settings.THROTTLES = dict.fromkeys(settings.THROTTLES, "")
+
+
 @pytest.fixture
 def plain_static(settings: Any) -> None:
     """Pages name their static files without a manifest: nothing has collected them here."""

@@ -7,9 +7,9 @@ from django.http import QueryDict
 from django.utils.translation import gettext_lazy as _
 
 from tickets import selectors
-from tickets.selectors import Viewer
+from tickets.selectors import TicketFilter, Viewer
 from tickets.services.checks import MAX_TEXT
-from tickets.states import REMINDER_MINUTES, Priority, Status
+from tickets.states import ACTIVE, REMINDER_MINUTES, Priority, Status
 
 
 class StyledForm(forms.Form):
@@ -114,6 +114,7 @@ class EditForm(VersionedForm):
     ids = "id_edit_%s"
 
     title = forms.CharField(label=_("Title"), max_length=200)
+    description = forms.CharField(label=_("Description"), max_length=MAX_TEXT, widget=text_area(5))
     priority = forms.ChoiceField(label=_("Priority"), choices=Priority.choices)
 
 
@@ -190,3 +191,14 @@ class FilterForm(forms.Form):
                 if isinstance(field.widget, forms.CheckboxInput)
                 else "form-select form-select-sm"
             )
+
+    @property
+    def wanted(self) -> TicketFilter:
+        """What it asks for. A value that is none is shown as an error and filters nothing."""
+        values = self.cleaned_data
+        status = values.get("status")
+        return TicketFilter(
+            statuses=ACTIVE if status == "active" else [status] if status else [],
+            assignee=values.get("assignee") or "",
+            overdue=values.get("overdue") or None,
+        )

@@ -19,6 +19,7 @@ from tickets.states import EventKind, Priority
 class HistoryEntry:
     """One line of the history. `who` is empty when the system acted."""
 
+    id: int
     at: datetime
     who: str
     kind: str
@@ -30,6 +31,7 @@ def history_entry(event: TicketEvent, *, for_staff: bool) -> HistoryEntry:
     """The event as shown to staff, or to the customer, who does not read the team's notes."""
     kind = EventKind(event.kind)
     return HistoryEntry(
+        id=event.pk,
         at=event.created_at,
         who=event.actor_name if event.actor_id else "",
         kind=kind.value,
@@ -46,6 +48,8 @@ def _edited(data: dict[str, Any]) -> str:
     parts = []
     if title := data.get("title"):
         parts.append(gettext("Title changed to “%(title)s”") % {"title": title["to"]})
+    if "description" in data:
+        parts.append(gettext("Description changed"))
     if priority := data.get("priority"):
         parts.append(
             gettext("Priority changed from %(before)s to %(after)s")

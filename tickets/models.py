@@ -321,3 +321,34 @@ class TicketEvent(models.Model):
 
     def __str__(self) -> str:
         return f"{self.ticket} v{self.version} {self.kind}"
+
+
+class Receipt(models.Model):
+    """The answer to a request that created something, kept so that the same request gets it again.
+
+    Written by `tickets.receipts` in the transaction that created the thing: there is both or neither.
+    """
+
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.PROTECT, related_name="+", db_index=False
+    )
+    # Chosen by the client.
+    key = models.CharField(max_length=200)
+    # Of method, address and body: the same key for something else is a mistake.
+    fingerprint = models.CharField(max_length=64)
+    answer = models.JSONField()
+    created_at = models.DateTimeField()
+
+    class Meta:
+        verbose_name = _("receipt")
+        verbose_name_plural = _("receipts")
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["user", "key"], name="receipt_once_per_key"),
+        ]
+        indexes: ClassVar = [
+            # Forgetting the old ones: receipts.forget().
+            models.Index(fields=["created_at"], name="receipt_by_age"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.user_id}: {self.key}"

@@ -1,14 +1,15 @@
 """Reading teams, members and tickets. `visible_tickets` is the one place that says who may see which."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from django.db.models import Q, QuerySet
+from django.utils.translation import gettext_lazy as _
 
-from helpdesk.errors import NotFound
+from helpdesk.errors import InvalidInput, NotAllowed, NotFound
 from tickets.models import Comment, Membership, Team, Ticket, TicketEvent, TicketLink, User
-from tickets.states import ACTIVE, CUSTOMER_VISIBLE, STAFF, Role, Status
+from tickets.states import CUSTOMER_VISIBLE, STAFF, Role, Status
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +54,23 @@ def memberships(*, user_id: int) -> list[Membership]:
     )
 
 
+def members(*, team_id: int, after: int | None = None, limit: int) -> list[Membership]:
+    """The team's members by id, one page of `limit`; `after` is the last id of the page before. One query."""
+    found = Membership.objects.select_related("user").filter(team=team_id)
+    if after is not None:
+        found = found.filter(pk__gt=after)
+    return list(found.order_by("pk")[:limit])
+
+
+def active_user_id(*, username: str) -> int:
+    """The id of the active account of this name. Raises `InvalidInput`."""
+    found = User.objects.filter(username=username, is_active=True).values_list("pk", flat=True)
+    user_id = found.first()
+    if user_id is None:
+        raise InvalidInput(username=_("There is no active account of this name."))
+    return user_id
+
+
 def assignable(*, team_id: int) -> list[Membership]:
     """The members a ticket can be assigned to, by name."""
     return list(
@@ -70,36 +88,89 @@ def visible_tickets(viewer: Viewer) -> QuerySet[Ticket]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TicketFilter:
-    """What the list shows. Empty means everything; `assignee` is a membership id, "me" or "none"."""
+    """Which tickets a list shows. Empty means everything.
 
-    status: str = ""
+    `assignee` is a membership id, "me" or "none"; `creator` a user id or "me"; `search` is looked for in
+    titles and descriptions, and as a number. Bounds include their moment.
+    """
+
+    statuses: Collection[str] = ()
+    priorities: Collection[str] = ()
     assignee: str = ""
-    overdue: bool = False
+    creator: str = ""
+    overdue: bool | None = None
+    due_after: datetime | None = None
+    due_before: datetime | None = None
+    updated_since: datetime | None = None
+    search: str = ""
+
+    @property
+    def is_for_staff(self) -> bool:
+        """It tells of what customers do not see: who is responsible, when, and that something happened."""
+        return bool(
+            self.assignee
+            or self.overdue is not None
+            or self.due_after
+            or self.due_before
+            or self.updated_since
+        )
+
+
+def matching_tickets(*, viewer: Viewer, wanted: TicketFilter, now: datetime) -> QuerySet[Ticket]:
+    """The visible tickets that match, in no order. Due exactly now is overdue.
+
+    Raises `NotAllowed` for a customer whose filter would tell of what is not for them.
+    """
+    if wanted.is_for_staff and not viewer.is_staff:
+        raise NotAllowed
+    match = Q()
+    if wanted.statuses:
+        match &= Q(status__in=wanted.statuses)
+    if wanted.priorities:
+        match &= Q(priority__in=wanted.priorities)
+    if wanted.assignee:
+        match &= _assigned_to(wanted.assignee, viewer)
+    if wanted.creator:
+        match &= Q(creator=viewer.user.pk if wanted.creator == "me" else int(wanted.creator))
+    if wanted.overdue is not None:
+        overdue = Q(due_at__isnull=False, due_at__lte=now)
+        match &= overdue if wanted.overdue else ~overdue
+    if wanted.due_after:
+        match &= Q(due_at__gte=wanted.due_after)
+    if wanted.due_before:
+        match &= Q(due_at__lte=wanted.due_before)
+    if wanted.updated_since:
+        match &= Q(updated_at__gte=wanted.updated_since)
+    if wanted.search:
+        match &= _contains(wanted.search)
+    return visible_tickets(viewer).filter(match).select_related("assignee__user", "creator")
+
+
+def _assigned_to(who: str, viewer: Viewer) -> Q:
+    if who == "none":
+        return Q(assignee__isnull=True)
+    if who == "me":
+        return Q(assignee=viewer.membership, assignee__isnull=False)
+    return Q(assignee=int(who))
+
+
+def _contains(text: str) -> Q:
+    found = Q(title__icontains=text) | Q(description__icontains=text)
+    number = text.removeprefix("#")
+    if number.isascii() and number.isdecimal() and len(number) < 10:
+        found |= Q(number=int(number))
+    return found
 
 
 def ticket_list(*, viewer: Viewer, wanted: TicketFilter, now: datetime) -> QuerySet[Ticket]:
-    """The visible tickets that match, last activity first. Due exactly now is overdue.
+    """The visible tickets that match, last activity first.
 
-    Customers filter by status alone: who is responsible and when is for staff.
+    Customers get them by number: the time of the last change would tell of notes and reminders.
     """
-    match = Q()
-    if wanted.status == "active":
-        match &= Q(status__in=ACTIVE)
-    elif wanted.status:
-        match &= Q(status=wanted.status)
-    tickets = visible_tickets(viewer).filter(match).select_related("assignee__user", "creator")
-    if not viewer.is_staff:
-        # By number: the time of the last change would tell of notes and reminders.
-        return tickets.order_by("-number")
-    if wanted.assignee == "none":
-        tickets = tickets.filter(assignee__isnull=True)
-    elif wanted.assignee == "me":
-        tickets = tickets.filter(assignee=viewer.membership, assignee__isnull=False)
-    elif wanted.assignee:
-        tickets = tickets.filter(assignee=int(wanted.assignee))
-    if wanted.overdue:
-        tickets = tickets.filter(due_at__lte=now)
-    return tickets.order_by("-updated_at", "-id")
+    tickets = matching_tickets(viewer=viewer, wanted=wanted, now=now)
+    return (
+        tickets.order_by("-updated_at", "-id") if viewer.is_staff else tickets.order_by("-number")
+    )
 
 
 def ticket_page(*, viewer: Viewer, number: int) -> Ticket:
@@ -115,16 +186,31 @@ def ticket_page(*, viewer: Viewer, number: int) -> Ticket:
     return ticket
 
 
-def conversation(*, viewer: Viewer, ticket: Ticket) -> Sequence[Comment]:
-    """Replies, and for staff internal notes, oldest first."""
+def conversation(
+    *, viewer: Viewer, ticket: Ticket, after: int | None = None, limit: int | None = None
+) -> list[Comment]:
+    """Replies, and for staff internal notes, oldest first; `after` is the last id of the page before. One query."""
     comments = Comment.objects.filter(ticket=ticket).select_related("author")
-    return list(comments if viewer.is_staff else comments.filter(internal=False))
+    if not viewer.is_staff:
+        comments = comments.filter(internal=False)
+    if after is not None:
+        comments = comments.filter(pk__gt=after)
+    return list(comments.order_by("pk")[:limit])
 
 
-def events(*, viewer: Viewer, ticket: Ticket) -> Sequence[TicketEvent]:
-    """The history, oldest first. Customers see no trace of reminders, notes, assignments or blockers."""
-    rows = TicketEvent.objects.filter(ticket=ticket).order_by("version")
-    return list(rows if viewer.is_staff else rows.filter(kind__in=CUSTOMER_VISIBLE))
+def events(
+    *, viewer: Viewer, ticket: Ticket, after: int | None = None, limit: int | None = None
+) -> list[TicketEvent]:
+    """The history, oldest first; `after` is the last id of the page before. One query.
+
+    Customers see no trace of reminders, notes, assignments or blockers.
+    """
+    rows = TicketEvent.objects.filter(ticket=ticket)
+    if not viewer.is_staff:
+        rows = rows.filter(kind__in=CUSTOMER_VISIBLE)
+    if after is not None:
+        rows = rows.filter(pk__gt=after)
+    return list(rows.order_by("version")[:limit])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

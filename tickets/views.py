@@ -35,7 +35,7 @@ from tickets.forms import (
 )
 from tickets.messages import history_entry
 from tickets.models import Ticket
-from tickets.selectors import TicketFilter, Viewer
+from tickets.selectors import Viewer
 from tickets.states import NOTE_REQUIRED, TRANSITIONS, EventKind, Status
 
 PAGE_SIZE = 25
@@ -92,11 +92,9 @@ def home(request: HttpRequest) -> HttpResponse:
 def ticket_list(request: HttpRequest, slug: str) -> HttpResponse:
     viewer = selectors.viewer(user=signed_in(request), slug=slug)
     form = FilterForm(request.GET, viewer=viewer)
-    form.is_valid()  # A value that is none is shown as an error and filters nothing.
+    form.is_valid()
     now = database_now()
-    tickets = selectors.ticket_list(
-        viewer=viewer, wanted=TicketFilter(**form.cleaned_data), now=now
-    )
+    tickets = selectors.ticket_list(viewer=viewer, wanted=form.wanted, now=now)
     page = Paginator(tickets, PAGE_SIZE).get_page(request.GET.get("page"))
     query = request.GET.copy()
     query.pop("page", None)
@@ -223,7 +221,13 @@ def _forms(viewer: Viewer, ticket: Ticket) -> dict[str, StyledForm]:
         forms |= {
             "note": NoteForm(),
             "assign": AssignForm(viewer=viewer, initial={"membership_id": ticket.assignee_id}),
-            "edit": EditForm(initial={"title": ticket.title, "priority": ticket.priority}),
+            "edit": EditForm(
+                initial={
+                    "title": ticket.title,
+                    "description": ticket.description,
+                    "priority": ticket.priority,
+                }
+            ),
         }
     if viewer.is_staff and ticket.is_active:
         forms |= {"reminder": ReminderForm(), "block": BlockForm()}

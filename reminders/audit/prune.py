@@ -1,4 +1,4 @@
-"""Forgetting what is old: task history, audit runs, closed findings. In small transactions, so that nothing waits for them."""
+"""Forgetting what is old: task history, audit runs, closed findings, receipts. In small transactions, so that nothing waits for them."""
 
 from datetime import datetime
 from typing import Final
@@ -8,6 +8,7 @@ from django.conf import settings
 from django.db import connection, transaction
 
 from helpdesk.clock import database_now
+from tickets import receipts
 
 log = structlog.get_logger("reminders.audit")
 
@@ -53,16 +54,28 @@ SELECT (SELECT count(*) FROM gone), max(id), count(*) FILTER (WHERE at < %(befor
 
 
 def prune() -> dict[str, int]:
-    """Delete what is older than `AUDIT_KEEP`. Returns how many rows of each kind."""
+    """Delete what is older than `AUDIT_KEEP`, and receipts that have expired. Returns how many rows of each kind."""
     before = database_now() - settings.AUDIT_KEEP
     # Findings first: they are what keeps runs.
     deleted = {
         "findings": _walk(_FINDINGS, before),
         "runs": _walk(_RUNS, before),
         "transitions": _walk(_TRANSITIONS, before),
+        "receipts": _receipts(),
     }
     log.info("audit.pruned", before=before.isoformat(), **deleted)
     return deleted
+
+
+def _receipts() -> int:
+    """They have an age of their own; see `tickets.receipts`."""
+    total = 0
+    while True:
+        with transaction.atomic(durable=True):
+            gone = receipts.forget(limit=BATCH)
+        total += gone
+        if gone < BATCH:
+            return total
 
 
 def _walk(sql: str, before: datetime) -> int:

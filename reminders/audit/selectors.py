@@ -330,6 +330,8 @@ class FindingRow:
     ticket_number: int | None
     ticket_title: str
     evidence: Sequence[EvidenceLine]
+    # The same as it was written down.
+    read: Any
     doubts: Sequence[str]
     since: datetime
     last_seen: datetime
@@ -374,6 +376,23 @@ def open_findings(
 def closed_findings(*, team_id: int | None, limit: int = CLOSED) -> list[FindingRow]:
     """What has gone or was mended, the latest first. Two queries."""
     return _findings(team_id, Q(closed_at__isnull=False), "-closed_at", limit)
+
+
+def findings(
+    *, team_id: int, is_open: bool | None = None, before: int | None = None, limit: int = OPEN
+) -> list[FindingRow]:
+    """The team's findings, newest first, one page of `limit`; `is_open` None: all of them. Two queries."""
+    wanted = Q()
+    if is_open is not None:
+        wanted &= Q(closed_at__isnull=is_open)
+    if before is not None:
+        wanted &= Q(pk__lt=before)
+    return _findings(team_id, wanted, "-id", limit)
+
+
+def finding(*, team_id: int, finding_id: int) -> FindingRow | None:
+    """One finding of the team, None if there is none. Two queries."""
+    return next(iter(_findings(team_id, Q(pk=finding_id), "-id", 1)), None)
 
 
 def open_ambiguous(user: User) -> int:
@@ -435,6 +454,7 @@ def _finding(row: Finding, ticket: Mapping[str, Any]) -> FindingRow:
         ticket_number=ticket.get("number"),
         ticket_title=ticket.get("title", ""),
         evidence=_evidence(row.evidence),
+        read=row.evidence,
         doubts=doubts_in_words(row.doubts),
         since=_showable(row.since),
         last_seen=row.last_seen,

@@ -57,9 +57,14 @@ def clean_text(
         raise InvalidInput(**{field: _("This must not be empty.")})
     if len(value) > max_length:
         raise InvalidInput(**{field: _("This is too long.")})
-    if "\x00" in value:
+    if "\x00" in value or not _is_unicode(value):
         raise InvalidInput(**{field: _("This contains a character that cannot be stored.")})
     return value
+
+
+def _is_unicode(value: str) -> bool:
+    """Half of a surrogate pair is no character; Python has it, PostgreSQL does not."""
+    return value.isascii() or not any("\ud800" <= each <= "\udfff" for each in value)
 
 
 def clean_choice(field: str, value: object, choices: Collection[str]) -> str:

@@ -7,9 +7,11 @@ from django.utils.translation import gettext_lazy as _
 from helpdesk.clock import database_now
 from helpdesk.errors import InvalidInput
 from reminders import schedule
+from tickets import receipts
 from tickets.history import record_change, record_creation
 from tickets.locks import actor_under_lock, locked_team
 from tickets.models import Ticket
+from tickets.receipts import Request
 from tickets.services.checks import (
     clean_choice,
     clean_text,
@@ -27,6 +29,7 @@ def create_ticket(
     title: str,
     description: str,
     priority: str = Priority.NORMAL,
+    request: Request | None = None,
 ) -> Ticket:
     """Open a ticket with the default deadline of its priority, and plan its reminder. Any member may."""
     title = clean_text("title", title, max_length=200)
@@ -34,6 +37,7 @@ def create_ticket(
     priority = Priority(clean_choice("priority", priority, Priority.values))
     with locked_team(team_id) as team:
         actor = actor_under_lock(team, actor_id)
+        receipts.claim(request)
         now = database_now()
         team.last_ticket_number += 1
         team.save(update_fields=["last_ticket_number"])
@@ -56,6 +60,7 @@ def create_ticket(
             data={"priority": priority, "due_at": due_at.isoformat()},
         )
         schedule.plan_reminder(ticket=ticket, owner_id=ticket.creator_id, now=now)
+        receipts.keep(request, ticket, now=now)
     return ticket
 
 
@@ -66,15 +71,18 @@ def edit_ticket(
     actor_id: int,
     version: int,
     title: str | None = None,
+    description: str | None = None,
     priority: str | None = None,
 ) -> Ticket:
-    """Change title or priority. Staff only; not on a closed ticket.
+    """Change title, description or priority. Staff only; not on a closed ticket.
 
     The due time stays: it belongs to the reminder intent, which only a person changes.
     """
     wanted: dict[str, Any] = {}
     if title is not None:
         wanted["title"] = clean_text("title", title, max_length=200)
+    if description is not None:
+        wanted["description"] = clean_text("description", description)
     if priority is not None:
         wanted["priority"] = clean_choice("priority", priority, Priority.values)
     if not wanted:

@@ -12,9 +12,11 @@ from django.utils.translation import ngettext
 
 from helpdesk.clock import database_now
 from helpdesk.errors import InvalidInput, InvalidTransition, NotFound
+from tickets import receipts
 from tickets.history import record_change
 from tickets.locks import actor_under_lock, locked_team
 from tickets.models import Ticket, TicketLink
+from tickets.receipts import Request
 from tickets.services.checks import require_status, require_version, ticket_under_lock
 from tickets.states import ACTIVE, EventKind
 
@@ -31,7 +33,13 @@ SELECT EXISTS (SELECT 1 FROM chain WHERE id = %(wanted)s)
 
 
 def add_blocker(
-    *, team_id: int, ticket_id: int, actor_id: int, version: int, number: int
+    *,
+    team_id: int,
+    ticket_id: int,
+    actor_id: int,
+    version: int,
+    number: int,
+    request: Request | None = None,
 ) -> Ticket:
     """Let the ticket wait for another of its team, given by its number there. Staff only; not once resolved.
 
@@ -43,6 +51,7 @@ def add_blocker(
         actor = actor_under_lock(team, actor_id)
         ticket = ticket_under_lock(team, ticket_id, actor)
         actor.require_staff()
+        receipts.claim(request)
         _require_active(ticket)
         require_version(ticket, version)
         blocker = _blocker(ticket, number)
@@ -52,6 +61,7 @@ def add_blocker(
             team=team, ticket=ticket, blocker=blocker, created_by_id=actor.user_id, created_at=now
         )
         record_change(ticket=ticket, kind=EventKind.BLOCKED, actor=actor, now=now, data=_data(link))
+        receipts.keep(request, link, now=now)
     return ticket
 
 

@@ -12,6 +12,7 @@ from django.utils.translation import gettext_lazy as _
 
 from helpdesk.clock import database_now
 from helpdesk.errors import InvalidInput, InvalidTransition, NotFound
+from tickets import receipts
 from tickets.history import record_changes
 from tickets.locks import (
     Actor,
@@ -22,6 +23,7 @@ from tickets.locks import (
     site_admin,
 )
 from tickets.models import Membership, MembershipChange, Team, Ticket, User
+from tickets.receipts import Request
 from tickets.services.assignment import person
 from tickets.services.checks import clean_choice, clean_text
 from tickets.states import STAFF, EventKind, Role
@@ -37,12 +39,15 @@ def create_team(*, name: str, slug: str, admin_id: int) -> Team:
     return team
 
 
-def add_member(*, team_id: int, actor_id: int, user_id: int, role: str) -> Membership:
+def add_member(
+    *, team_id: int, actor_id: int, user_id: int, role: str, request: Request | None = None
+) -> Membership:
     """Put a person with an active account into the team. Team administrators only."""
     role = clean_choice("role", role, Role.values)
     with locked_team(team_id) as team:
         actor = actor_under_lock(team, actor_id)
         actor.require_admin()
+        receipts.claim(request)
         if not locked_user(user_id).is_active:
             raise InvalidInput(user=_("There is no active account of this name."))
         membership, created = Membership.objects.get_or_create(
@@ -50,7 +55,9 @@ def add_member(*, team_id: int, actor_id: int, user_id: int, role: str) -> Membe
         )
         if not created:
             raise InvalidInput(user=_("This person is already in the team."))
-        _record(membership, Role(role), actor, database_now())
+        now = database_now()
+        _record(membership, Role(role), actor, now)
+        receipts.keep(request, membership, now=now)
     return membership
 
 

@@ -1,0 +1,1 @@
+"""The endpoints of teams, members and tickets. Thin: parse, call a service or selector, render."""
