@@ -26,7 +26,7 @@ $(VENV)/dev.stamp: requirements/dev.txt | $(PY)
 	$(PY) -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r $<
 	@touch $@ $(VENV)/run.stamp
 
-.PHONY: help run test bench-audit soak-audit check lint format types contracts migrations deploy-check messages lock reset manage clean
+.PHONY: help run test bench-audit soak-audit openapi check lint format types contracts migrations deploy-check messages lock reset manage clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' Makefile
@@ -67,6 +67,9 @@ deploy-check: $(VENV)/dev.stamp ## Django's and our own checks with production s
 
 messages: $(VENV)/dev.stamp ## translations are complete
 	DATABASE_URL=postgres://localhost/x REDIS_URL=redis://localhost SECRET_KEY=x $(PY) manage.py messages --check
+
+openapi: $(VENV)/dev.stamp ## write docs/openapi.json anew
+	DATABASE_URL=postgres://localhost/x REDIS_URL=redis://localhost SECRET_KEY=x $(PY) manage.py spectacular --format openapi-json --fail-on-warn --validate --file docs/openapi.json
 
 lock: | $(PY) ## resolve the dependencies anew, with hashes and no index address
 	$(PY) -m pip install --quiet --disable-pip-version-check 'uv>=0.13'

@@ -146,8 +146,8 @@ class FindingSerializer(Output):
     last_seen = Instant()
     seen = serializers.IntegerField(help_text="How many audits saw it.")
     closed_at = Instant(allow_null=True, help_text="Null: it is still there.")
-    action = serializers.ChoiceField(
-        choices=[("", "nothing"), *Action.choices], help_text="What was done; empty: nothing."
+    action = serializers.CharField(
+        help_text=f"What was done, one of {', '.join(Action.values)}; empty: nothing yet."
     )
     action_detail = serializers.CharField()
     handling = serializers.ChoiceField(choices=Handling.choices)

@@ -312,7 +312,8 @@ class AssignInput(VersionInput):
         "detail": "Somebody changed this ticket after you opened it. Look at it again before you decide.",
         "current_version": 4,
         "ticket": {**_TICKET, "version": 4, "reminder": _REMINDER},
-    }
+    },
+    refusal=409,
 )
 class TicketConflictSerializer(ProblemSerializer):
     """Somebody was faster, or the status does not allow it. With the ticket as it is now, to decide again."""
@@ -400,6 +401,7 @@ class LinkSerializer(Output):
     status = serializers.ChoiceField(choices=Status.choices)
 
 
+@example({"results": [LinkSerializer.example]})
 class LinksSerializer(Output):
     results = LinkSerializer(many=True)
 

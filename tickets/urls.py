@@ -1,7 +1,7 @@
 """Addresses of teams and tickets, as pages and in the API."""
 
 from django.contrib.auth.decorators import login_not_required
-from django.contrib.auth.views import LoginView, LogoutView
+from django.contrib.auth.views import LogoutView
 from django.urls import path
 from django.views.i18n import set_language
 
@@ -18,7 +18,7 @@ from tickets.api.tickets import (
 )
 
 urlpatterns = [
-    path("sign-in/", LoginView.as_view(redirect_authenticated_user=True), name="login"),
+    path("sign-in/", views.SignIn.as_view(), name="login"),
     path("sign-out/", LogoutView.as_view(), name="logout"),
     path("language/", login_not_required(set_language), name="set_language"),
     path("", views.home, name="home"),

@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any, Final
 
 from django.contrib import messages
+from django.contrib.auth.views import LoginView
 from django.core.paginator import Paginator
 from django.forms import BoundField
 from django.http import HttpRequest, HttpResponse
@@ -14,6 +15,7 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_http_methods, require_safe
 
+from helpdesk.api.throttles import SignInByAddress, SignInByName
 from helpdesk.clock import database_now
 from helpdesk.errors import DomainError, InvalidInput, NotAllowed, NotFound
 from helpdesk.pages import signed_in
@@ -77,6 +79,23 @@ ACTIONS: Final[dict[str, Action]] = {
     "block": Action(BlockForm, services.add_blocker, _("The blocker was added.")),
     "unblock": Action(UnblockForm, services.remove_blocker, _("The blocker was removed.")),
 }
+
+
+class SignIn(LoginView):
+    """The page, with the same limits as the API's tokens."""
+
+    redirect_authenticated_user = True
+
+    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        for throttle in (SignInByAddress(), SignInByName()):
+            if not throttle.allow_request(request, self):
+                form = self.get_form()
+                answer = self.render_to_response(
+                    self.get_context_data(form=form, throttled=True), status=429
+                )
+                answer["Retry-After"] = str(int(throttle.wait() or 0) + 1)
+                return answer
+        return super().post(request, *args, **kwargs)
 
 
 @require_safe

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from datetime import UTC, timedelta
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from django.http import QueryDict
 from django.utils.translation import gettext_lazy as _
@@ -36,7 +36,7 @@ class StrictJSONParser(JSONParser):
             data = super().parse(stream, media_type, dict(parser_context or {}))
             _require_unicode(data)
         except RecursionError as error:
-            raise ParseError("Nested too deeply.") from error
+            raise ParseError(_("This is nested too deeply.")) from error
         return data
 
 
@@ -46,7 +46,7 @@ def _require_unicode(data: Any) -> None:
         try:
             data.encode()
         except UnicodeEncodeError as error:
-            raise ParseError("Half of a surrogate pair is no character.") from error
+            raise ParseError(_("Half of a surrogate pair is no character.")) from error
     elif isinstance(data, dict):
         for key, value in data.items():
             _require_unicode(key)
@@ -149,3 +149,6 @@ class Input(serializers.Serializer[Any]):
 
 class Output(serializers.Serializer[Any]):
     """What an endpoint answers with. Read from attributes, written nowhere."""
+
+    # For the OpenAPI document; set by `helpdesk.api.schema.example`.
+    example: ClassVar[Mapping[str, Any]] = {}

@@ -7,7 +7,7 @@ import json
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from django.utils.translation import gettext_lazy as _
 from rest_framework import serializers
@@ -16,6 +16,7 @@ from rest_framework.response import Response
 from rest_framework.utils.urls import replace_query_param
 
 from helpdesk.api.fields import LARGEST, Input, Output, Text, Whole
+from helpdesk.api.schema import example
 from helpdesk.errors import InvalidInput
 
 SIZE: Final = 50
@@ -36,7 +37,7 @@ class PageQuery(Input):
 def page_of(of: type[Output]) -> type[Output]:
     """The serializer class of a page of these."""
     name = of.__name__.removesuffix("Serializer")
-    return type(
+    page = type(
         f"{name}Page",
         (Output,),
         {
@@ -47,6 +48,7 @@ def page_of(of: type[Output]) -> type[Output]:
             "results": of(many=True),
         },
     )
+    return cast(type[Output], example({"next": None, "results": [of.example]})(page))
 
 
 def encode(*position: Any) -> str:

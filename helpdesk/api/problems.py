@@ -5,10 +5,10 @@ from http import HTTPStatus
 from typing import Any, Final
 
 import structlog
-from django.core.exceptions import PermissionDenied, SuspiciousOperation
+from django.core.exceptions import PermissionDenied, RequestDataTooBig, SuspiciousOperation
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.utils.encoding import force_str
-from django.utils.translation import gettext as _
+from django.utils.translation import gettext, gettext_lazy
 from django.views import defaults
 from rest_framework import exceptions
 from rest_framework.response import Response
@@ -20,6 +20,12 @@ log = structlog.get_logger(__name__)
 MEDIA_TYPE: Final = "application/problem+json"
 PREFIX: Final = "/api/"
 
+
+class PayloadTooLarge(exceptions.APIException):
+    status_code = 413
+    default_detail = gettext_lazy("The body is too large.")
+
+
 # DRF's own refusals by their class; the codes are ours and never change.
 _CODES: Final[dict[type[Exception], str]] = {
     exceptions.ParseError: "not_json",
@@ -29,12 +35,8 @@ _CODES: Final[dict[type[Exception], str]] = {
     exceptions.NotAcceptable: "not_acceptable",
     exceptions.UnsupportedMediaType: "unsupported_media_type",
     exceptions.Throttled: "too_many_requests",
+    PayloadTooLarge: "payload_too_large",
 }
-
-
-class PayloadTooLarge(exceptions.APIException):
-    status_code = 413
-    default_detail = "The body is too large."
 
 
 def document(
@@ -76,11 +78,13 @@ def handle(error: Exception, context: Mapping[str, Any]) -> Response:
                 headers["WWW-Authenticate"] = challenge
             if wait := getattr(error, "wait", None):
                 headers["Retry-After"] = str(int(wait) + 1)
+        case RequestDataTooBig():
+            body = document(413, "payload_too_large", str(PayloadTooLarge.default_detail))
         case SuspiciousOperation():
-            body = document(400, "bad_request", _("This request makes no sense."))
+            body = document(400, "bad_request", gettext("This request makes no sense."))
         case _:
             log.error("api.error", exc_info=error, view=type(context["view"]).__name__)
-            body = document(500, "server_error", _("Something went wrong on our side."))
+            body = document(500, "server_error", gettext("Something went wrong on our side."))
     return Response(body, status=body["status"], headers=headers, content_type=MEDIA_TYPE)
 
 
@@ -105,11 +109,11 @@ def _plain(status: int, code: str, detail: str) -> HttpResponse:
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
     """For programs a problem, for browsers Django's page; so are the others."""
     if request.path.startswith(PREFIX):
-        return _plain(400, "bad_request", _("This request makes no sense."))
+        return _plain(400, "bad_request", gettext("This request makes no sense."))
     return defaults.bad_request(request, exception)
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
     if request.path.startswith(PREFIX):
-        return _plain(500, "server_error", _("Something went wrong on our side."))
+        return _plain(500, "server_error", gettext("Something went wrong on our side."))
     return defaults.server_error(request)

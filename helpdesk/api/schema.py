@@ -106,7 +106,7 @@ _REFUSALS: Final[Mapping[int, tuple[str, Mapping[str, Any]]]] = {
     ),
     413: (
         "The body is too large.",
-        document(413, "error", "The body is too large."),
+        document(413, "payload_too_large", "The body is too large."),
     ),
     415: (
         "Bodies are JSON.",
@@ -217,9 +217,20 @@ def operation(
     )
 
 
-def example(value: Mapping[str, Any], name: str = "Example") -> Callable[[Any], Any]:
-    """An example of a serializer."""
-    return extend_schema_serializer(examples=[OpenApiExample(name, value=value)])
+def example(value: Mapping[str, Any], *, refusal: int | None = None) -> Callable[[Any], Any]:
+    """An example of a serializer; `refusal` is the status of the problems that look like it."""
+    shown = OpenApiExample(
+        "Example",
+        value=value,
+        media_type=MEDIA_TYPE if refusal else "application/json",
+        status_codes=[refusal] if refusal else None,
+    )
+
+    def described(serializer: Any) -> Any:
+        serializer.example = value
+        return extend_schema_serializer(examples=[shown])(serializer)
+
+    return described
 
 
 # --- After the generator --------------------------------------------------------------------------
@@ -237,14 +248,14 @@ def _of_team(name: str, place: str = "/id") -> dict[str, str]:
 # What can be done next with an answer: operation → next operation → its parameters.
 LINKS: Final[Mapping[str, Mapping[str, Mapping[str, str]]]] = {
     **{
-        name: {next_: _TICKET for next_ in _READ} | {next_: _SEEN for next_ in _CHANGE}
+        name: dict.fromkeys(_READ, _TICKET) | dict.fromkeys(_CHANGE, _SEEN)
         for name in ("create_ticket", "get_ticket", *_CHANGE)
     },
     "list_tickets": {
         next_: {"team": "$request.path.team", "number": "$response.body#/results/0/number"}
         for next_ in _READ
     },
-    "add_comment": {next_: _SAME_TICKET for next_ in ("get_ticket", "list_comments")},
+    "add_comment": dict.fromkeys(("get_ticket", "list_comments"), _SAME_TICKET),
     "list_links": {
         "remove_blocker": {**_SAME_TICKET, "blocker": "$response.body#/results/0/number"}
     },
@@ -294,4 +305,5 @@ def _link(described: dict[str, Any]) -> None:
 def openapi() -> dict[str, Any]:
     """The document. It takes a third of a second to make and never changes while the program runs."""
     with override("en"):
-        return dict(SchemaGenerator().get_schema(request=None, public=True))
+        generator = SchemaGenerator()  # type: ignore[no-untyped-call]
+        return dict(generator.get_schema(request=None, public=True))  # type: ignore[no-untyped-call]

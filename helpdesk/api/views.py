@@ -21,6 +21,12 @@ if TYPE_CHECKING:
 class ApiView(APIView):
     """An endpoint. Its methods parse, call one service or selector, and render."""
 
+    http_method_names = ("get", "head", "post", "patch", "delete")
+
+    def get_authenticate_header(self, request: Request) -> str:
+        """The challenge of a 401; DRF would make it a 403 where nobody is asked for a token, as in signing in."""
+        return "Bearer"
+
     @property
     def user(self) -> "User":
         """The person who asks; nobody gets here without signing in, unless the endpoint says so."""

@@ -50,6 +50,11 @@ class Api:
         return self("DELETE", path, **headers)
 
 
+@pytest.fixture(autouse=True)
+def quick_passwords(settings: Any) -> None:
+    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+
+
 As = Callable[[str], Api]
 
 
