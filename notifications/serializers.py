@@ -3,7 +3,7 @@
 from rest_framework import serializers
 
 from helpdesk.api.fields import Input, Instant, Milliseconds, Output, Text
-from helpdesk.api.pages import page_of
+from helpdesk.api.pages import LONGEST_CURSOR, page_of
 from helpdesk.api.schema import example
 
 
@@ -48,7 +48,9 @@ NotificationPage = page_of(NotificationSerializer)
 
 
 class NotificationQuery(Input):
-    cursor = Text(required=False, max_length=500, help_text="From the `next` of the page before.")
+    cursor = Text(
+        required=False, max_length=LONGEST_CURSOR, help_text="From the `next` of the page before."
+    )
 
 
 @example({"read": 2})

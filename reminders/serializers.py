@@ -2,9 +2,10 @@
 
 from typing import Any, Final
 
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from helpdesk.api.fields import Choice, Flag, Input, Instant, Milliseconds, Output, Text
+from helpdesk.api.fields import Choice, Flag, Input, Instant, Milliseconds, Output, Text, some_text
 from helpdesk.api.pages import PageQuery, page_of
 from helpdesk.api.schema import example
 from reminders.states import Action, Cause, Handling, Severity, Subject, TaskStatus, Verdict
@@ -25,6 +26,11 @@ _TASK: Final[dict[str, Any]] = {
     "summary": "1 person reminded",
     "last_error": "",
 }
+
+
+@extend_schema_field({"type": ["object", "null"], "additionalProperties": {}})
+class Evidence(serializers.JSONField):
+    """What was read, name by name. For output only."""
 
 
 @example(_TASK)
@@ -81,9 +87,8 @@ class TransitionSerializer(Output):
 class TaskDetailSerializer(TaskSerializer):
     """A task with its history, and the evidence of what it did."""
 
-    evidence = serializers.JSONField(
-        allow_null=True,
-        help_text="The rows that prove it, with a checksum; null until it is completed.",
+    evidence = Evidence(
+        help_text="The rows that prove it, with a checksum; null until it is completed."
     )
     transitions = TransitionSerializer(source="history", many=True)
 
@@ -135,9 +140,7 @@ class FindingSerializer(Output):
     ticket = serializers.IntegerField(
         source="ticket_number", allow_null=True, help_text="Number of the ticket it is about."
     )
-    evidence = serializers.JSONField(
-        source="read", help_text="“table.column” and the value that was there."
-    )
+    evidence = Evidence(source="read", help_text="“table.column” and the value that was there.")
     doubts = serializers.ListField(
         child=serializers.CharField(), help_text="Why it is ambiguous, in the reader's language."
     )
@@ -172,7 +175,7 @@ class AcknowledgeInput(Input):
 
 @example({"note": "The import script of Monday; harmless."})
 class ResolveInput(Input):
-    note = Text(max_length=2000)
+    note = some_text(2000)
 
 
 @example({"full": False})

@@ -10,6 +10,7 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
+from knox.models import AuthToken
 
 from notifications.models import ReminderNotification
 from reminders.audit import runner
@@ -18,7 +19,7 @@ from reminders.states import Trigger
 from tests.cast import Cast, make_cast
 from tests.factories import UserFactory, act, make_due, open_ticket, run
 from tests.reminders.audit import anomalies
-from tickets import services
+from tickets import receipts, services
 from tickets.models import Comment, Membership, Team, Ticket, TicketEvent, User
 
 pytestmark = [pytest.mark.usefixtures("plain_static"), pytest.mark.django_db(transaction=True)]
@@ -66,6 +67,13 @@ def furnish(cast: Cast) -> Ticket:
     ticket.refresh_from_db()
     Ticket.objects.exclude(pk=ticket.pk).update(version=9)
     runner.audit(trigger=Trigger.COMMAND)
+    asked = receipts.Request(
+        user_id=cast.agent.user_id,
+        key=f"key-{ticket.pk}",
+        fingerprint="0" * 64,
+        answer=lambda comment: {"id": comment.pk},
+    )
+    act(cast, services.reply_to_ticket, ticket, body="Once", request=asked)
     return ticket
 
 
@@ -123,6 +131,17 @@ def test_what_services_own_is_read_only(root: Client, cast: Cast, model: Any) ->
     assert root.post(address(model, "delete", row.pk), {"post": "yes"}).status_code == 403
     assert "delete_selected" not in root.get(address(model, "changelist")).content.decode()
     assert model.objects.filter(pk=row.pk).values().get() == before
+
+
+def test_a_token_can_be_looked_at_and_taken_away_and_nothing_else(root: Client, cast: Cast) -> None:
+    token, _secret = AuthToken.objects.create(cast.user("agent"))
+
+    shown = root.get(address(AuthToken, "change", token.pk)).content.decode()
+    assert token.token_key in shown
+    assert root.get(address(AuthToken, "add")).status_code == 403
+    assert root.post(address(AuthToken, "change", token.pk), {"user": 1}).status_code == 403
+    assert root.post(address(AuthToken, "delete", token.pk), {"post": "yes"}).status_code == 302
+    assert not AuthToken.objects.exists()
 
 
 def test_retrying_goes_through_the_service_and_says_what_was_refused(

@@ -11,6 +11,7 @@ from django.db.models import Model, QuerySet
 from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import gettext_noop
+from knox.models import AuthToken
 
 from helpdesk.pages import signed_in
 from helpdesk.service_admin import ReadOnlyAdmin, ServiceFormMixin, act_on_each
@@ -19,6 +20,7 @@ from tickets.models import (
     Comment,
     Membership,
     MembershipChange,
+    Receipt,
     Team,
     Ticket,
     TicketEvent,
@@ -235,3 +237,27 @@ class CommentAdmin(ReadOnlyAdmin):
     list_filter = ("internal",)
     list_select_related = ("ticket", "author")
     search_fields = ("=ticket__number", "author__username")
+
+
+@admin.register(Receipt)
+class ReceiptAdmin(ReadOnlyAdmin):
+    list_display = ("key", "user", "created_at")
+    list_select_related = ("user",)
+    search_fields = ("key", "user__username")
+
+
+# Theirs lets a token's hash be typed in and its owner be changed.
+admin.site.unregister(AuthToken)
+
+
+@admin.register(AuthToken)
+class AuthTokenAdmin(ReadOnlyAdmin):
+    """Who holds a token, until when. Deleting one signs that program out."""
+
+    list_display = ("token_key", "user", "created", "expiry")
+    list_select_related = ("user",)
+    search_fields = ("token_key", "user__username")
+    fields = ("token_key", "user", "created", "expiry")
+
+    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        return bool(request.user.is_superuser)

@@ -2,24 +2,24 @@
 
 from typing import Any, Final
 
-from django.core.validators import RegexValidator
-from django.utils.translation import gettext_lazy as _
 from rest_framework import serializers
 
-from helpdesk.api.fields import Choice, Flag, Input, Instant, Milliseconds, Output, Text, Whole
+from helpdesk.api.fields import (
+    Choice,
+    Flag,
+    Input,
+    Instant,
+    Milliseconds,
+    Output,
+    Text,
+    Whole,
+    some_text,
+)
 from helpdesk.api.pages import PageQuery, page_of
 from helpdesk.api.schema import ProblemSerializer, example
 from tickets.listing import Order
 from tickets.services.checks import MAX_TEXT
 from tickets.states import REMINDER_MINUTES, EventKind, Priority, Role, Status
-
-# Text that is more than space, and that PostgreSQL can store.
-_SOME_TEXT: Final = r"^[^\x00]*[^\s\x00][^\x00]*$"
-
-
-def some_text(max_length: int = MAX_TEXT, **kwargs: Any) -> Text:
-    message = _("This must not be empty.")
-    return Text(max_length=max_length, validators=[RegexValidator(_SOME_TEXT, message)], **kwargs)
 
 
 class VersionInput(Input):
@@ -224,10 +224,16 @@ class TicketQuery(PageQuery):
     """Filters; those that are given all have to hold."""
 
     status = serializers.ListField(
-        child=Choice(choices=Status.choices), required=False, help_text="May be repeated: any of."
+        child=Choice(choices=Status.choices),
+        required=False,
+        max_length=len(Status),
+        help_text="May be repeated: any of.",
     )
     priority = serializers.ListField(
-        child=Choice(choices=Priority.choices), required=False, help_text="May be repeated: any of."
+        child=Choice(choices=Priority.choices),
+        required=False,
+        max_length=len(Priority),
+        help_text="May be repeated: any of.",
     )
     assignee = serializers.RegexField(
         r"^(me|none|[0-9]{1,18})$",
@@ -255,7 +261,7 @@ class TicketQuery(PageQuery):
 @example({"title": "Printer on fire", "description": "It burns.", "priority": "HIGH"})
 class NewTicketInput(Input):
     title = some_text(200)
-    description = some_text()
+    description = some_text(MAX_TEXT)
     priority = Choice(choices=Priority.choices, required=False, default=Priority.NORMAL.value)
 
 
@@ -264,7 +270,7 @@ class EditInput(VersionInput):
     """At least one of title, description and priority."""
 
     title = some_text(200, required=False)
-    description = some_text(required=False)
+    description = some_text(MAX_TEXT, required=False)
     priority = Choice(choices=Priority.choices, required=False)
 
 
@@ -358,7 +364,7 @@ CommentPage = page_of(CommentSerializer)
 
 @example({"body": "Is it still burning?", "internal": False})
 class CommentInput(Input):
-    body = some_text()
+    body = some_text(MAX_TEXT)
     internal = Flag(required=False, default=False, help_text="Staff only.")
 
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from datetime import UTC, timedelta
 from typing import Any, ClassVar, Final
 
+from django.core.validators import RegexValidator
 from django.http import QueryDict
 from django.utils.translation import gettext_lazy as _
 from drf_spectacular.utils import extend_schema_field
@@ -65,8 +66,18 @@ class Text(serializers.CharField):
         return super().to_internal_value(data)
 
 
+# Something besides white space, and no null character, which PostgreSQL cannot store.
+_SOME_TEXT: Final = r"^[^\x00]*[^\s\x00][^\x00]*$"
+
+
+def some_text(max_length: int, **kwargs: Any) -> Text:
+    """A text that must say something, of so many characters at the most."""
+    message = _("This must not be empty.")
+    return Text(max_length=max_length, validators=[RegexValidator(_SOME_TEXT, message)], **kwargs)
+
+
 class Whole(serializers.IntegerField):
-    """A JSON number without a fraction: 60.0, "60" and true are none. In an address, digits."""
+    """A JSON number without a fraction: "60" and true are none, 60.0 is one. In an address, digits."""
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**{"min_value": 0, "max_value": LARGEST, **kwargs})
@@ -75,6 +86,8 @@ class Whole(serializers.IntegerField):
         if isinstance(self.root.initial_data, QueryDict):
             if not (isinstance(data, str) and data.isascii() and data.isdecimal()):
                 self.fail("invalid")
+        elif type(data) is float and data.is_integer():
+            data = int(data)
         elif type(data) is not int:
             self.fail("invalid")
         return int(super().to_internal_value(data))
@@ -127,23 +140,29 @@ class Milliseconds(serializers.Field[Any, Any, int, Any]):
 
 
 class Input(serializers.Serializer[Any]):
-    """A body, or the query of an address, in which every field has to be known, and given once."""
+    """A body, or the query of an address, in which every field has to be known, given once, and not empty in an address."""
 
     def to_internal_value(self, data: Any) -> Any:
         if isinstance(data, Mapping):
-            unknown = {
+            wrong = {
                 name: [_("There is no such field.")] for name in data if name not in self.fields
             }
             if isinstance(data, QueryDict):
-                unknown |= {
+                wrong |= {
                     name: [_("This was given more than once.")]
                     for name, values in data.lists()
                     if len(values) > 1
                     and name in self.fields
                     and not isinstance(self.fields[name], serializers.ListField)
                 }
-            if unknown:
-                raise ValidationError(unknown)
+                # Left alone, DRF takes an empty value for none: a lost cursor would begin anew, for ever.
+                wrong |= {
+                    name: [_("This must not be empty.")]
+                    for name, values in data.lists()
+                    if "" in values and name in self.fields
+                }
+            if wrong:
+                raise ValidationError(wrong)
         return super().to_internal_value(data)
 
 

@@ -21,12 +21,14 @@ from helpdesk.errors import InvalidInput
 
 SIZE: Final = 50
 LARGEST_SIZE: Final = 100
+# Ours are under a hundred characters. An address that is too long for the web server is refused as HTML.
+LONGEST_CURSOR: Final = 200
 
 
 class PageQuery(Input):
     cursor = Text(
         required=False,
-        max_length=500,
+        max_length=LONGEST_CURSOR,
         help_text="From the `next` of the page before; everything else must be as it was there.",
     )
     limit = Whole(
@@ -58,7 +60,7 @@ def encode(*position: Any) -> str:
 
 def decode(cursor: str | None, *types: type) -> tuple[Any, ...] | None:
     """The position, None without a cursor. Raises `InvalidInput` unless it has values of these types."""
-    if not cursor:
+    if cursor is None:
         return None
     try:
         position = json.loads(urlsafe_b64decode(cursor.encode("ascii")))

@@ -130,12 +130,18 @@ _REFUSALS: Final[Mapping[int, tuple[str, Mapping[str, Any]]]] = {
     ),
 }
 
-IF_MATCH: Final = OpenApiParameter(
-    "If-Match",
-    {"type": "string", "pattern": r'^"[0-9]{1,17}"$'},
-    OpenApiParameter.HEADER,
-    description="The `ETag` of the ticket you have seen, unless the body says its `version`.",
-)
+
+def _if_match(*, required: bool) -> OpenApiParameter:
+    unless = "" if required else ", unless the body says its `version`"
+    return OpenApiParameter(
+        "If-Match",
+        {"type": "string", "pattern": r'^"[0-9]{1,17}"$'},
+        OpenApiParameter.HEADER,
+        required=required,
+        description=f"The `ETag` of the ticket you have seen{unless}.",
+    )
+
+
 IDEMPOTENCY_KEY: Final = OpenApiParameter(
     "Idempotency-Key",
     {"type": "string", "pattern": "^[!-~]{1,200}$"},
@@ -183,7 +189,7 @@ def operation(
     if takes:
         statuses |= {400, 413, 415, 429}
     if versioned:
-        parameters.append(IF_MATCH)
+        parameters.append(_if_match(required=takes is None))
         statuses |= {409, 429}
     if creates:
         parameters.append(IDEMPOTENCY_KEY)

@@ -1,10 +1,11 @@
-"""The real thing: worker and beat as child processes, a broker of their own that can be killed, the test's database."""
+"""The real thing: web, worker and beat as child processes, a broker that can be killed, the test's database."""
 
 import os
 import signal
+import socket
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -19,6 +20,7 @@ from helpdesk.local.servers import Valkey
 from tests.broker import use_broker
 
 TIMEOUT = 40.0
+CELERY = ("celery", "-A", "helpdesk")
 
 # Short periods, so that losses are noticed within seconds; in the proportions of the defaults.
 PACE = {
@@ -33,6 +35,16 @@ PACE = {
     "AUDIT_PERIOD": "1",
     "AUDIT_DEBOUNCE": "0.3",
 }
+# How often somebody may do something has tests of its own; here everybody is one machine in a hurry.
+NO_THROTTLES = dict.fromkeys(
+    (
+        "THROTTLE_SIGN_IN_BY_ADDRESS",
+        "THROTTLE_SIGN_IN_BY_NAME",
+        "THROTTLE_WRITES_BY_PERSON",
+        "THROTTLE_WRITES_BY_ADDRESS",
+    ),
+    "",
+)
 
 
 def wait_until(condition: Callable[[], Any], what: str, *, within: float = TIMEOUT) -> Any:
@@ -62,6 +74,7 @@ class Stack:
     def worker(self, *, concurrency: int = 2) -> "subprocess.Popen[bytes]":
         name = f"worker{len(self._children)}@test"
         return self._start(
+            *CELERY,
             "worker",
             "--queues=reminders,dispatch,audit",
             f"--concurrency={concurrency}",
@@ -71,11 +84,29 @@ class Stack:
         )
 
     def beat(self) -> "subprocess.Popen[bytes]":
-        return self._start(
-            "beat", f"--schedule={self._folder / f'beat{len(self._children)}'}", "--pidfile="
-        )
+        schedule = self._folder / f"beat{len(self._children)}"
+        return self._start(*CELERY, "beat", f"--schedule={schedule}", "--pidfile=")
 
-    def _start(self, *arguments: str) -> "subprocess.Popen[bytes]":
+    def web(self) -> str:
+        """The address of a web process, which hears requests from now on: the socket is open before it starts."""
+        with socket.create_server(("127.0.0.1", 0), backlog=64) as door:
+            self._start(
+                "gunicorn",
+                "helpdesk.wsgi:application",
+                f"--bind=fd://{door.fileno()}",
+                "--worker-class=gthread",
+                "--threads=4",
+                "--no-control-socket",
+                pass_fds=[door.fileno()],
+                DEBUG="true",
+                DATABASE_POOL="true",
+                **NO_THROTTLES,
+            )
+            return f"http://127.0.0.1:{door.getsockname()[1]}"
+
+    def _start(
+        self, *command: str, pass_fds: Sequence[int] = (), **settings_: str
+    ) -> "subprocess.Popen[bytes]":
         database = settings.DATABASES["default"]
         url = (
             f"postgres://{quote(database['USER'])}:{quote(database['PASSWORD'])}"
@@ -87,15 +118,17 @@ class Stack:
             "DATABASE_URL": url,
             "REDIS_URL": self.broker.url,
             "SECRET_KEY": "stack",
+            **settings_,
         }
         with self.log.open("ab") as log:
             child = subprocess.Popen(
-                [sys.executable, "-m", "celery", "-A", "helpdesk", *arguments],
+                [sys.executable, "-m", *command],
                 cwd=settings.BASE_DIR,
                 env=environment,
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
+                pass_fds=pass_fds,
             )
         self._children.append(child)
         return child

@@ -69,12 +69,13 @@ def test_a_customer_opens_a_ticket_and_lands_on_it(page: Pages) -> None:
 
 def test_everything_an_agent_can_do_on_a_ticket(cast: Cast, page: Pages) -> None:
     ticket, other = open_ticket(cast), open_ticket(cast)
+    fire = {"title": "Fire", "description": "Everywhere.", "priority": "URGENT"}
     page.sign_in("agent")
     steps: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
         ("reply", {"body": "Hello"}, {}),
         ("note", {"body": "Careful"}, {}),
         ("assign", {"membership_id": cast.agent.pk}, {"assignee_id": cast.agent.pk}),
-        ("edit", {"title": "Fire", "priority": "URGENT"}, {"title": "Fire", "priority": "URGENT"}),
+        ("edit", fire, fire),
         ("reminder", {"minutes": "30", "note": "Call"}, {"reminder_note": "Call"}),
         ("cancel-reminder", {}, {"due_at": None}),
         ("block", {"number": other.number}, {}),
@@ -329,9 +330,11 @@ def test_a_step_somebody_else_took_first_is_a_conflict(cast: Cast, page: Pages) 
         ("cancel-reminder", {"version": "1e3"}),
         ("assign", {"membership_id": "999999999999999999999"}),
         ("assign", {"membership_id": "x"}),
-        ("edit", {"title": "", "priority": "LOW"}),
-        ("edit", {"title": "x" * 201, "priority": "LOW"}),
-        ("edit", {"title": "x", "priority": "SOON"}),
+        ("edit", {"title": "", "priority": "LOW", "description": "x"}),
+        ("edit", {"title": "x" * 201, "priority": "LOW", "description": "x"}),
+        ("edit", {"title": "x", "priority": "SOON", "description": "x"}),
+        ("edit", {"title": "x", "priority": "LOW", "description": ""}),
+        ("edit", {"title": "x", "priority": "LOW", "description": "x" * 20_001}),
         ("transition", {"to": "GONE"}),
         ("transition", {}),
         ("transition", {"to": "CLOSED"}),
@@ -387,7 +390,7 @@ def test_a_conflict_is_said_at_the_top_and_at_its_form(cast: Cast, page: Pages) 
         ("reminder", {"minutes": "17"}),
         ("cancel-reminder", {}),
         ("assign", {"membership_id": ""}),
-        ("edit", {"title": "Mine", "priority": "LOW"}),
+        ("edit", {"title": "Mine", "priority": "LOW", "description": "It smokes."}),
         ("transition", {"to": "IN_PROGRESS"}),
         ("block", {"number": "17"}),
         ("unblock", {"link_id": "1"}),
@@ -433,7 +436,7 @@ ACTIONS = [
     ("cancel-reminder", {}),
     ("note", {"body": "Hi"}),
     ("assign", {"membership_id": ""}),
-    ("edit", {"title": "New", "priority": "LOW"}),
+    ("edit", {"title": "New", "priority": "LOW", "description": "x"}),
     ("transition", {"to": "IN_PROGRESS"}),
     ("block", {"number": "1"}),
     ("unblock", {"link_id": "1"}),

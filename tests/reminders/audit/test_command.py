@@ -148,4 +148,4 @@ def test_while_another_audit_runs_it_says_so(
 
 def test_prune_says_what_it_deleted(cast: Cast, capsys: pytest.CaptureFixture[str]) -> None:
     call_command("prune")
-    assert capsys.readouterr().out == "0 findings, 0 runs, 0 transitions\n"
+    assert capsys.readouterr().out == "0 findings, 0 runs, 0 transitions, 0 receipts\n"

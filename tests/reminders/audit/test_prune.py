@@ -75,7 +75,8 @@ def test_it_goes_in_parts_and_stops_at_the_first_part_without_anything_old(
     with CaptureQueriesContext(connection) as queries:
         deleted = prune()
 
-    # The clock; one look at the findings, one at the runs; five parts with something old, one without.
+    # The clock; one look at the findings, one at the runs; five parts with something old, one without;
+    # the clock for the receipts, and these.
     sent = [query["sql"] for query in queries if "SAVEPOINT" not in query["sql"]]
-    assert len(sent) == 1 + 1 + 1 + 5 + 1
+    assert len(sent) == 1 + 1 + 1 + 5 + 1 + 2
     assert deleted["transitions"] == 9
