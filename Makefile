@@ -26,7 +26,7 @@ $(VENV)/dev.stamp: requirements/dev.txt | $(PY)
 	$(PY) -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r $<
 	@touch $@ $(VENV)/run.stamp
 
-.PHONY: help run test bench-audit soak-audit openapi check lint format types contracts migrations deploy-check messages lock reset manage clean
+.PHONY: help run test bench-audit soak-audit fuzz-api openapi check lint format types contracts migrations deploy-check messages lock reset manage clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' Makefile
@@ -83,6 +83,9 @@ bench-audit: $(VENV)/dev.stamp ## what the audit costs, for 50 rows and for a mi
 
 soak-audit: $(VENV)/dev.stamp ## 20,000 random operations with workers running: the audit must find nothing
 	SOAK_OPERATIONS=20000 $(SERVERS) $(PY) -m pytest --timeout 3600 --basetemp .local/test/tmp tests/stack/test_healthy.py
+
+fuzz-api: $(VENV)/dev.stamp ## requests made of chance to the API, as each role, for a long time; FUZZ_SEED=... for others
+	FUZZ_EXAMPLES=$${FUZZ_EXAMPLES:-60} $(SERVERS) $(PY) -m pytest --numprocesses 2 --timeout 3600 --basetemp .local/test/tmp tests/stack/test_fuzz.py
 
 reset: $(VENV)/run.stamp ## forget all data of `make run` and `make test`
 	@$(LOCAL) reset

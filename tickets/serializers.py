@@ -54,7 +54,7 @@ MemberPage = page_of(MemberSerializer)
 
 @example({"username": "agent3", "role": "AGENT"})
 class NewMemberInput(Input):
-    username = Text(max_length=150, help_text="Of an active account.")
+    username = some_text(150, help_text="Of an active account.")
     role = Choice(choices=Role.choices)
 
 
@@ -88,8 +88,8 @@ class MeSerializer(Output):
 
 @example({"username": "agent1", "password": "demo"})
 class SignInInput(Input):
-    username = Text(max_length=150)
-    password = Text(max_length=500, trim_whitespace=False)
+    username = some_text(150)
+    password = Text(min_length=1, max_length=500, trim_whitespace=False)
 
 
 @example({"token": "3f9d0c…", "expires_at": "2027-01-04T09:30:00Z"})

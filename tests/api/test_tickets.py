@@ -59,9 +59,7 @@ def test_title_description_and_priority_are_changed_on_a_version(cast: Cast, age
     assert "Description changed" in history[1]["text"]
 
 
-@pytest.mark.parametrize(
-    "minutes", [0, -1, 10081, 1.5, 60.0, True, "60", "", [], {}, 10**30], ids=repr
-)
+@pytest.mark.parametrize("minutes", [0, -1, 10081, 1.5, True, "60", "", [], {}, 10**30], ids=repr)
 def test_minutes_are_a_whole_number_in_range(cast: Cast, agent: Api, minutes: Any) -> None:
     ticket = open_ticket(cast)
     answer = agent.post(at(ticket, "schedule/"), {"minutes": minutes, "version": 0})
